@@ -1,0 +1,62 @@
+"""The one decorator that turns a Python function into a compiled kernel."""
+
+import hashlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba.core import event
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def kernel(function: _F) -> _F:
+    """Compile on first call, keep the machine code on disk, and release the interpreter lock.
+
+    Contraction (fused multiply-add) is the only liberty the compiler may take with the order of
+    floating-point operations.
+    """
+    compile_lazily = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+    return cast("_F", compile_lazily(function))
+
+
+class _FirstCompileNotice(event.Listener):
+    """Say once, on standard error, why the first run on a machine is slow."""
+
+    said = False
+
+    def on_start(self, event: Any) -> None:  # noqa: ANN401, ARG002  # numba ships no types
+        if not self.said:
+            self.said = True
+            sys.stderr.write("discreet: compiling its kernels, once per machine ...\n")
+            sys.stderr.flush()
+
+    def on_end(self, event: Any) -> None:  # noqa: ANN401
+        pass
+
+
+def _drop_stale_code() -> None:
+    """Forget machine code of older sources.
+
+    Numba looks at the age of a function's own file only, not of the kernels it calls.
+    """
+    folder = Path(__file__).parent
+    sources = b"".join(file.read_bytes() for file in sorted(folder.glob("*.py")))
+    digest = hashlib.sha256(sources).hexdigest()
+    cache = folder / "__pycache__"
+    stamp = cache / "kernels.sha256"
+    try:
+        if stamp.exists() and stamp.read_text(encoding="ascii") == digest:
+            return
+        for file in cache.glob("*.nb[ci]"):
+            file.unlink(missing_ok=True)
+        cache.mkdir(exist_ok=True)
+        stamp.write_text(digest, encoding="ascii")
+    except OSError:
+        return  # installed read-only: the sources do not change and numba caches elsewhere
+
+
+_drop_stale_code()
+event.register("numba:compile", _FirstCompileNotice())  # type: ignore[no-untyped-call]

@@ -1,0 +1,131 @@
+"""Packed symmetric algebra: the row that is added, the matrix that is solved."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.kernels.compiling import kernel
+
+F64 = NDArray[np.float64]
+
+
+@kernel
+def packed_size(dim: int) -> int:
+    """How many numbers describe a Gram matrix and a moment vector of this dimension."""
+    return dim * (dim + 3) // 2
+
+
+@kernel
+def pack_row(action: F64, reward: float, out: F64) -> None:
+    """The packed outer product of (action, reward) with itself.
+
+    Shapes: action (d,), out (d(d+3)/2,).
+    """
+    dim = action.size
+    at = 0
+    for i in range(dim):
+        for j in range(i + 1):
+            out[at] = action[i] * action[j]
+            at += 1
+    for j in range(dim):
+        out[at] = reward * action[j]
+        at += 1
+
+
+@kernel
+def unpack(packed: F64, shift: float, gram: F64, moment: F64) -> None:
+    """The full symmetric matrix, shifted by a multiple of the identity, and the vector."""
+    dim = moment.size
+    at = 0
+    for i in range(dim):
+        for j in range(i):
+            gram[i, j] = packed[at]
+            gram[j, i] = packed[at]
+            at += 1
+        gram[i, i] = packed[at] + shift
+        at += 1
+    for j in range(dim):
+        moment[j] = packed[at]
+        at += 1
+
+
+@kernel
+def pack(gram: F64, moment: F64, out: F64) -> None:
+    """The inverse of :func:`unpack` with no shift; only the lower triangle is read."""
+    dim = moment.size
+    at = 0
+    for i in range(dim):
+        for j in range(i + 1):
+            out[at] = gram[i, j]
+            at += 1
+    for j in range(dim):
+        out[at] = moment[j]
+        at += 1
+
+
+@kernel
+def _cholesky(packed: F64, shift: float, lower: F64) -> float:
+    """Factor packed + shift*I; the log-determinant, or NaN if it is not positive definite."""
+    dim = lower.shape[0]
+    determinant = 1.0
+    log_det = 0.0
+    at = 0
+    for i in range(dim):
+        for j in range(i):
+            rest = packed[at]
+            at += 1
+            for k in range(j):
+                rest -= lower[i, k] * lower[j, k]
+            lower[i, j] = rest / lower[j, j]
+        rest = packed[at] + shift
+        at += 1
+        for k in range(i):
+            rest -= lower[i, k] * lower[i, k]
+        if not rest > 0.0:
+            return math.nan
+        lower[i, i] = math.sqrt(rest)
+        # Pivots are multiplied up and their logarithm taken before the product can overflow.
+        determinant *= rest
+        if not 1e-100 < determinant < 1e100:  # noqa: PLR2004
+            log_det += math.log(determinant)
+            determinant = 1.0
+    return log_det + math.log(determinant)
+
+
+@kernel
+def factor(packed: F64, shift: float, floor: float, lower: F64) -> float:
+    """Cholesky factor of the packed matrix plus shift*I, and its log-determinant.
+
+    Outside an event of probability alpha the matrix is positive definite. Inside that event it
+    is lifted by ``floor`` times powers of two until it is: a function of the release alone.
+    """
+    log_det = _cholesky(packed, shift, lower)
+    lift = floor
+    while math.isnan(log_det) and lift < math.inf:
+        log_det = _cholesky(packed, shift + lift, lower)
+        lift *= 2.0
+    return log_det
+
+
+@kernel
+def solve(lower: F64, packed: F64, theta: F64) -> None:
+    """Solve (L L^T) theta = moment, with the moment at the end of the packed vector."""
+    dim = theta.size
+    start = packed.size - dim
+    for i in range(dim):
+        rest = packed[start + i]
+        for k in range(i):
+            rest -= lower[i, k] * theta[k]
+        theta[i] = rest / lower[i, i]
+    back_substitute(lower, theta)
+
+
+@kernel
+def back_substitute(lower: F64, vector: F64) -> None:
+    """Solve L^T v = vector in place."""
+    for i in range(vector.size - 1, -1, -1):
+        rest = vector[i]
+        for k in range(i + 1, vector.size):
+            rest -= lower[k, i] * vector[k]
+        vector[i] = rest / lower[i, i]

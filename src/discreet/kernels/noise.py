@@ -1,0 +1,53 @@
+"""From standard random numbers to one node's noise, in packed form.
+
+The last diagonal entry of the augmented matrix is never released, so it is never drawn.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.kernels.compiling import kernel
+
+F64 = NDArray[np.float64]
+
+
+@kernel
+def symmetric_gaussian(packed: F64, std: float, dim: int) -> None:
+    """Scale standard normals in place: ``std`` off the diagonal, sqrt(2)*std on it.
+
+    Paper: sec:dp-gauss, Z = (Z' + Z'^T)/sqrt(2). The doubled diagonal carries the proof (E1).
+    """
+    at = 0
+    for i in range(dim):
+        for _ in range(i):
+            packed[at] *= std
+            at += 1
+        packed[at] *= std * math.sqrt(2.0)
+        at += 1
+    for _ in range(dim):
+        packed[at] *= std
+        at += 1
+
+
+@kernel
+def wishart(normals: F64, chi_squares: F64, scale: float, packed: F64) -> None:
+    """W = scale * A A^T by Bartlett's decomposition, A lower triangular of size d + 1.
+
+    Shapes: normals (d(d+1)/2,) for the entries below the diagonal, row by row; chi_squares (d,)
+    with dof - i degrees of freedom for diagonal entry i (the last one is not needed).
+    """
+    dim = chi_squares.size
+    at = 0
+    for i in range(dim + 1):
+        row = i * (i - 1) // 2
+        for j in range(min(i + 1, dim)):
+            column = j * (j - 1) // 2
+            entry = 0.0
+            for k in range(j):
+                entry += normals[row + k] * normals[column + k]
+            root = math.sqrt(chi_squares[j])
+            entry += root * (root if i == j else normals[row + j])
+            packed[at] = scale * entry
+            at += 1
