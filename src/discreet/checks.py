@@ -1,0 +1,57 @@
+"""Small checks of single settings, shared by everything that takes one."""
+
+import math
+from numbers import Integral, Real
+
+from discreet.errors import ParameterError
+
+
+def positive(parameter: str, value: object) -> float:
+    """A finite number above zero."""
+    number = _real(parameter, value)
+    if not number > 0.0:
+        raise ParameterError(parameter, f"is {number:g}; give a number above 0")
+    return number
+
+
+def at_least(parameter: str, value: object, least: float) -> float:
+    """A finite number no smaller than ``least``."""
+    number = _real(parameter, value)
+    if not number >= least:
+        raise ParameterError(parameter, f"is {number:g}; give a number of at least {least:g}")
+    return number
+
+
+def probability(parameter: str, value: object) -> float:
+    """A number strictly between 0 and 1."""
+    number = _real(parameter, value)
+    if not 0.0 < number < 1.0:
+        raise ParameterError(
+            parameter, f"is {number:g}; give a probability strictly between 0 and 1"
+        )
+    return number
+
+
+def finite(parameter: str, value: object) -> float:
+    """Any finite number."""
+    return _real(parameter, value)
+
+
+def count(parameter: str, value: object, least: int = 1) -> int:
+    """A whole number of at least ``least``; 5e7 is fine, 2.5 and True are not."""
+    whole = isinstance(value, Integral) or (isinstance(value, Real) and float(value).is_integer())
+    if isinstance(value, bool) or not whole:
+        raise ParameterError(parameter, f"is {value!r}; give a whole number")
+    number = int(value)  # type: ignore[call-overload]  # whole is checked above
+    if number < least:
+        raise ParameterError(parameter, f"is {number}; give a whole number of at least {least}")
+    return int(number)
+
+
+def _real(parameter: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ParameterError(parameter, f"is {value!r}; give a number")
+    number = float(value)
+    if not math.isfinite(number):
+        raise ParameterError(parameter, f"is {number}; give a finite number")
+    return number

@@ -1,0 +1,83 @@
+"""The confidence set around the private estimate. Paper: eq:def-ellip and prop:calc-beta."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.kernels import linalg, score
+from discreet.mechanism import NoiseBounds, Setting
+from discreet.release import Release
+
+F64 = NDArray[np.float64]
+
+
+class RadiusTerms(NamedTuple):
+    """beta_t = noise_scale * sqrt(log det V_t + log_offset) + bias."""
+
+    noise_scale: float
+    log_offset: float
+    bias: float
+
+
+def radius_terms(setting: Setting, bounds: NoiseBounds) -> RadiusTerms:
+    """The parts of beta_t that do not change from round to round.
+
+    Paper: prop:calc-beta, beta_t = sigma sqrt(2 ln(2/alpha) + ln det V_t - d ln rho_min)
+    + S sqrt(rho_max) + gamma.
+    """
+    problem = setting.problem
+    return RadiusTerms(
+        noise_scale=problem.reward_subgaussian,
+        log_offset=2 * math.log(2 / setting.failure_prob) - problem.dim * math.log(bounds.rho_min),
+        bias=problem.theta_norm * math.sqrt(bounds.rho_max) + bounds.gamma,
+    )
+
+
+def radius_bound(setting: Setting, bounds: NoiseBounds, *, rounds: int) -> float:
+    """An upper bound on beta_t at t = ``rounds`` that needs no data. Paper: prop:calc-beta.
+
+    sigma sqrt(2 ln(2/alpha) + d ln(rho_max/rho_min + t L^2/(d rho_min))) + S sqrt(rho_max) + gamma.
+    """
+    problem = setting.problem
+    growth = bounds.rho_max + rounds * problem.action_norm**2 / problem.dim
+    terms = radius_terms(setting, bounds)
+    return score.radius(problem.dim * math.log(growth), *terms)
+
+
+@dataclass(frozen=True, eq=False)
+class Ellipsoid:
+    """All theta with ||theta - centre||_V <= radius, where V = lower @ lower.T.
+
+    Attributes:
+        centre: the private estimate, shape (d,).
+        lower: the Cholesky factor of the released Gram matrix, shape (d, d).
+        radius: beta_t.
+    """
+
+    centre: F64
+    lower: F64
+    radius: float
+
+    def distance(self, theta: F64) -> float:
+        """||theta - centre||_V."""
+        return float(np.linalg.norm(self.lower.T @ (theta - self.centre)))
+
+    def __contains__(self, theta: F64) -> bool:
+        return self.distance(theta) <= self.radius
+
+
+def ellipsoid(release: Release) -> Ellipsoid:
+    """The confidence set that a release supports: a function of the release alone."""
+    mechanism = release.mechanism
+    dim = release.moment.size
+    packed = np.empty(linalg.packed_size(dim))
+    linalg.pack(release.gram, release.moment, packed)
+    lower = np.zeros((dim, dim))
+    centre = np.empty(dim)
+    log_det = linalg.factor(packed, 0.0, mechanism.bounds.rho_min, lower)
+    linalg.solve(lower, packed, centre)
+    terms = radius_terms(mechanism.setting, mechanism.bounds)
+    return Ellipsoid(centre, lower, score.radius(log_det, *terms))

@@ -1,0 +1,59 @@
+"""Everything that discreet refuses, as one small family of exceptions.
+
+Each names the parameter at fault in ``parameter`` and says in its message what to do. None of
+them carries a row, a reward or a number computed from one. After any of them the object that
+raised is as it was before the call.
+"""
+
+
+class DiscreetError(Exception):
+    """Base of all errors that discreet raises on purpose."""
+
+    def __init__(self, parameter: str, advice: str) -> None:
+        """Name the parameter at fault and say what to do about it."""
+        super().__init__(f"{parameter}: {advice}")
+        self.parameter = parameter
+
+
+class ParameterError(DiscreetError, ValueError):
+    """A setting is outside its range, or two settings contradict each other."""
+
+
+class ShapeError(DiscreetError, ValueError):
+    """An array has the wrong shape or holds something other than numbers."""
+
+
+class EmptyDecisionSetError(ShapeError):
+    """A decision set without a single action."""
+
+
+class NotFiniteError(DiscreetError, ValueError):
+    """NaN or infinity where a finite number is needed."""
+
+
+class OutOfBoundsError(DiscreetError, ValueError):
+    """A row or a reward outside the bounds that the problem states."""
+
+
+class HorizonReachedError(DiscreetError, RuntimeError):
+    """The learner has played all the rounds that its guarantee covers."""
+
+
+class UnknownDecisionError(DiscreetError, LookupError):
+    """A reward for a decision that this learner never made."""
+
+
+class DecisionClosedError(DiscreetError, LookupError):
+    """A second reward for one decision, or a reward for one that was given up."""
+
+
+class StateFileError(DiscreetError, ValueError):
+    """A save file that cannot be used."""
+
+
+class CorruptFileError(StateFileError):
+    """A save file that was truncated, altered, or never was one."""
+
+
+class FileVersionError(StateFileError):
+    """A save file in a format version that this release does not read."""

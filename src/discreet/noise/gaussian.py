@@ -1,0 +1,108 @@
+"""Symmetric Gaussian node noise, shifted to stay positive definite. Paper: sec:dp-gauss.
+
+Formal guarantee: with ``std`` from `accounting.gaussian_node_std`, releasing all nodes of the
+tree is (epsilon, delta)-DP under replacement of one row of norm at most L~, also when rows are
+chosen in view of earlier releases.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import accounting, checks
+from discreet.errors import ParameterError
+from discreet.kernels import linalg
+from discreet.kernels import noise as kernel
+from discreet.mechanism import NoiseBounds, Setting
+from discreet.noise.source import NoiseSource
+from discreet.privacy import Privacy
+
+F64 = NDArray[np.float64]
+
+ARGUMENT = (
+    "symmetric Gaussian noise on every node of a binary tree over the rows, with the standard "
+    "deviation of Shariff & Sheffet (2018), section 4.2; a policy sees releases only"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianNoise:
+    """Normal entries: standard deviation ``std`` off the diagonal, sqrt(2) times that on it."""
+
+    std: float
+    family = "gaussian"
+    needs_all_draws = False
+
+    def __post_init__(self) -> None:
+        """Check the scale."""
+        checks.positive("std", self.std)
+
+    @classmethod
+    def calibrated(cls, setting: Setting, privacy: Privacy) -> Self:
+        """The paper's scale for a privacy target."""
+        depth, row_norm = setting.tree_depth, setting.problem.row_norm
+        std = accounting.gaussian_node_std(privacy=privacy, depth=depth, row_norm=row_norm)
+        return cls(std=std)
+
+    def law(self) -> tuple[float, float]:
+        """(standard deviation, 0): no degrees of freedom means Gaussian."""
+        return self.std, 0.0
+
+    def opnorm_bound(self, setting: Setting) -> float:
+        """The norm bound Upsilon = sigma_noise sqrt(2m) (4 sqrt(d) + 2 ln(2n/alpha))."""
+        tail = math.log(2 * setting.horizon / setting.failure_prob)
+        spread = 4 * math.sqrt(setting.problem.dim) + 2 * tail
+        return self.std * math.sqrt(2 * setting.tree_depth) * spread
+
+    def eigenvalues(self, setting: Setting) -> tuple[float, float]:
+        """(-Upsilon, Upsilon)."""
+        reach = self.opnorm_bound(setting)
+        return -reach, reach
+
+    def bounds(self, setting: Setting, shift: float) -> NoiseBounds:
+        """Bounds rho = shift -+ Upsilon, gamma = sigma_noise sqrt(m/rho_min) (sqrt d + sqrt(2 l)).
+
+        With l = ln(2n/alpha).
+
+        Paper: pro:accurate_bounds_for_Gaussian, with the exact gamma (E5).
+        """
+        low, high = self.eigenvalues(setting)
+        if not shift + low > 0:
+            raise ParameterError(
+                "shift", f"is {shift:g}; give one above {-low:g} to keep the matrix positive"
+            )
+        tail = math.log(2 * setting.horizon / setting.failure_prob)
+        length = math.sqrt(setting.problem.dim) + math.sqrt(2 * tail)
+        return NoiseBounds(
+            rho_min=shift + low,
+            rho_max=shift + high,
+            gamma=self.std * math.sqrt(setting.tree_depth / (shift + low)) * length,
+        )
+
+    def draw(self, source: NoiseSource, dim: int, count: int) -> F64:
+        """Fresh noise for ``count`` nodes."""
+        size = linalg.packed_size(dim)
+        nodes = source.normals(count * size).reshape(count, size)
+        for node in nodes:
+            kernel.symmetric_gaussian(node, self.std, dim)
+        return nodes
+
+    def parameters(self) -> dict[str, float]:
+        """What the constructor takes."""
+        return {"std": self.std}
+
+    def describe(self, setting: Setting) -> dict[str, float]:
+        """The node's standard deviation and the norm bound of all that stands."""
+        return {
+            "node_noise_std": self.std,
+            "noise_opnorm_bound": self.opnorm_bound(setting),
+        }
+
+
+def paper_shift(noise: GaussianNoise, setting: Setting) -> tuple[float, NoiseBounds]:
+    """Shift by 2 Upsilon, so that rho_min = Upsilon and rho_max = 3 Upsilon."""
+    shift = 2 * noise.opnorm_bound(setting)
+    return shift, noise.bounds(setting, shift)

@@ -1,0 +1,71 @@
+"""What is asked for (`Privacy`) and what holds (`Guarantee`), as plain data."""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from discreet import checks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Privacy:
+    """A target: (epsilon, delta)-joint differential privacy. Neither has a default."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        """Check that both are in range."""
+        object.__setattr__(self, "epsilon", checks.positive("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", checks.probability("delta", self.delta))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """What holds for everything released, and why.
+
+    Neighbours: two streams that differ in one round's decision set and reward (replacement of
+    one event, so one person in one round). What is bounded: the joint distribution of all
+    releases, hence of everything shown to everyone but the person of that round.
+
+    Attributes:
+        epsilon: the bound on the log ratio of probabilities; None if nothing is promised.
+        delta: the probability outside that bound; None if nothing is promised.
+        argument: the proof in one phrase, or why there is none.
+        neighbours: the neighbour relation.
+        contributions_per_user: rounds in which one person may take part.
+    """
+
+    epsilon: float | None
+    delta: float | None
+    argument: str
+    neighbours: str = "replacement"
+    contributions_per_user: int = 1
+
+    @classmethod
+    def nothing(cls, reason: str) -> "Guarantee":
+        """The honest absence of a guarantee."""
+        return cls(epsilon=None, delta=None, argument=reason)
+
+    @property
+    def private(self) -> bool:
+        """Whether anything is promised at all."""
+        return self.epsilon is not None
+
+    def voided(self, reason: str) -> "Guarantee":
+        """The same mechanism with its promise withdrawn."""
+        return replace(self, epsilon=None, delta=None, argument=reason)
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields, and the sentence."""
+        return {**asdict(self), "text": str(self)}
+
+    def __str__(self) -> str:
+        if not self.private:
+            return f"No privacy is promised: {self.argument}."
+        return (
+            f"({self.epsilon:g}, {self.delta:g})-joint differential privacy: replacing one "
+            "person's decision set and reward in one round multiplies the probability of "
+            "anything that all other people see, now or later, by at most "
+            f"e^{self.epsilon:g}, up to a probability of {self.delta:g}. "
+            f"Why: {self.argument}."
+        )

@@ -1,0 +1,43 @@
+"""The one type that leaves the trusted side."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.mechanism import Mechanism
+from discreet.privacy import Guarantee
+
+F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Release:
+    """A noisy view of all rows so far: what may be shown, cached, logged or shipped.
+
+    Attributes:
+        rows: how many rows have been learned from.
+        gram: V_t = G_t + H_t, the noisy Gram matrix with the shift included, shape (d, d).
+        moment: u~_t = u_t + h_t, the noisy sum of action times reward, shape (d,).
+        mechanism: the noise in it, its bounds and the setting, all public.
+    """
+
+    rows: int
+    gram: F64
+    moment: F64
+    mechanism: Mechanism
+
+    def __post_init__(self) -> None:
+        """Make the arrays read-only: a release is a fact."""
+        self.gram.setflags(write=False)
+        self.moment.setflags(write=False)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What holds for this release together with all others of the same learner."""
+        return self.mechanism.guarantee
+
+    def __repr__(self) -> str:
+        return (
+            f"Release(rows={self.rows}, dim={self.moment.size}, variant={self.mechanism.variant!r})"
+        )

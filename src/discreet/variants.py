@@ -1,0 +1,258 @@
+"""The table of variants: each a named row of choices, and the only list of them.
+
+A variant turns a setting and a privacy target into a `Mechanism`. The paper's variants share
+one shape, `TreeVariant`, and differ in noise family and shift.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from scipy.optimize import minimize_scalar
+
+from discreet import theory
+from discreet.errors import ParameterError
+from discreet.mechanism import Mechanism, NodeNoise, NoiseBounds, Setting
+from discreet.noise import gaussian, wishart
+from discreet.perturbations import Perturbations
+from discreet.privacy import Guarantee, Privacy
+
+ShiftRule = Callable[[Any, Setting], tuple[float, NoiseBounds]]
+LeadingTerm = Callable[[Setting, Privacy], float]
+
+TREES = {"pan-private": True, "covering": False}
+
+
+class Variant(Protocol):
+    """A way to perturb, ready to be calibrated."""
+
+    @property
+    def name(self) -> str:
+        """The name on the command line and in reports."""
+
+    @property
+    def summary(self) -> str:
+        """One line for tables and help."""
+
+    @property
+    def private(self) -> bool:
+        """Whether it takes a privacy target."""
+
+    @property
+    def perturbations(self) -> Perturbations | None:
+        """The user's own perturbations, if the variant uses any."""
+
+    def mechanism(self, setting: Setting, privacy: Privacy | None) -> Mechanism:
+        """Calibrate: choose the noise, the shift and the bounds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseFamily:
+    """A family of node noise, how to calibrate it, and what the paper says of its regret."""
+
+    calibrated: Callable[[Setting, Privacy], NodeNoise]
+    argument: str
+    leading_term: LeadingTerm
+
+
+GAUSSIAN = NoiseFamily(
+    calibrated=gaussian.GaussianNoise.calibrated,
+    argument=gaussian.ARGUMENT,
+    leading_term=theory.gaussian_leading_term,
+)
+WISHART = NoiseFamily(
+    calibrated=wishart.WishartNoise.calibrated,
+    argument=wishart.ARGUMENT,
+    leading_term=theory.wishart_leading_term,
+)
+
+
+def bound_optimal_shift(noise: NodeNoise, setting: Setting) -> tuple[float, NoiseBounds]:
+    """The shift that minimises the bound of thm:linucb-regret, searched over ln(rho_min)."""
+    low, high = noise.eigenvalues(setting)
+
+    def bound(log_rho_min: float) -> float:
+        shift = math.exp(log_rho_min) - low
+        return theory.regret_bound(setting, noise.bounds(setting, shift))
+
+    centre = math.log(high - low)
+    found = minimize_scalar(
+        bound, bounds=(centre - 15, centre + 15), method="bounded", options={"xatol": 1e-9}
+    )
+    shift = math.exp(float(found.x)) - low
+    return shift, noise.bounds(setting, shift)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeVariant:
+    """Node noise on a binary tree, released after every row. Paper: section 4."""
+
+    name: str
+    summary: str
+    family: NoiseFamily
+    shift_rule: ShiftRule
+    tree: str = "pan-private"
+    private = True
+    perturbations = None
+
+    @property
+    def leading_term(self) -> LeadingTerm:
+        """The corollary that speaks of this noise."""
+        return self.family.leading_term
+
+    def with_tree(self, tree: str) -> "TreeVariant":
+        """The same with another form of the tree: 'pan-private' or 'covering'."""
+        if tree not in TREES:
+            raise ParameterError("tree", f"is {tree!r}; give one of {', '.join(TREES)}")
+        return replace(self, tree=tree)
+
+    def with_shift(self, shift: float) -> "TreeVariant":
+        """The same with a shift of your own."""
+
+        def rule(noise: NodeNoise, setting: Setting) -> tuple[float, NoiseBounds]:
+            return shift, noise.bounds(setting, shift)
+
+        return replace(self, shift_rule=rule)
+
+    def with_rho_min(self, rho_min: float) -> "TreeVariant":
+        """The same with the shift that gives this lower bound on the regularizer."""
+
+        def rule(noise: NodeNoise, setting: Setting) -> tuple[float, NoiseBounds]:
+            shift = rho_min - noise.eigenvalues(setting)[0]
+            return shift, noise.bounds(setting, shift)
+
+        return replace(self, shift_rule=rule)
+
+    def mechanism(self, setting: Setting, privacy: Privacy | None) -> Mechanism:
+        """Calibrate to a privacy target."""
+        if privacy is None:
+            raise ParameterError(
+                "privacy",
+                f"is missing; variant {self.name!r} needs Privacy(epsilon=..., delta=...)",
+            )
+        noise = self.family.calibrated(setting, privacy)
+        shift, bounds = self.shift_rule(noise, setting)
+        return Mechanism(
+            variant=self.name,
+            setting=setting,
+            noise=noise,
+            idle_draws=TREES[self.tree],
+            shift=shift,
+            bounds=bounds,
+            guarantee=Guarantee(
+                epsilon=privacy.epsilon, delta=privacy.delta, argument=self.family.argument
+            ),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unperturbed:
+    """LinUCB with a constant regularizer and no noise: the baseline."""
+
+    name: str
+    summary: str
+    regularizer: float = 1.0
+    private = False
+    perturbations = None
+    leading_term = None
+
+    def with_shift(self, shift: float) -> "Unperturbed":
+        """The same with a regularizer of your own."""
+        return replace(self, regularizer=shift)
+
+    with_rho_min = with_shift
+
+    def mechanism(self, setting: Setting, privacy: Privacy | None) -> Mechanism:
+        """No noise, and no promise."""
+        if privacy is not None:
+            raise ParameterError("privacy", f"has no effect on variant {self.name!r}; leave it out")
+        rho = self.regularizer
+        return Mechanism(
+            variant=self.name,
+            setting=setting,
+            noise=None,
+            idle_draws=False,
+            shift=rho,
+            bounds=NoiseBounds(rho_min=rho, rho_max=rho, gamma=0.0),
+            guarantee=Guarantee.nothing("the statistics are used without noise"),
+        )
+
+
+_UNPROVEN = Guarantee.nothing("the perturbations are supplied by the caller")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Supplied:
+    """Algorithm 1 over perturbations (H_t, h_t) of your own, with bounds of your own.
+
+    discreet adds them to the exact statistics and proves nothing about them: the guarantee is
+    yours to state, and None unless you do.
+    """
+
+    perturbations: Perturbations
+    bounds: NoiseBounds
+    guarantee: Guarantee = _UNPROVEN
+    name: str = "supplied"
+    summary: str = "perturbations of your own"
+    private = False
+
+    def mechanism(self, setting: Setting, privacy: Privacy | None) -> Mechanism:
+        """Take the bounds as stated."""
+        if privacy is not None:
+            raise ParameterError(
+                "privacy", "is stated through `guarantee` when perturbations are supplied"
+            )
+        return Mechanism(
+            variant=self.name,
+            setting=setting,
+            noise=None,
+            idle_draws=False,
+            shift=0.0,
+            bounds=self.bounds,
+            guarantee=self.guarantee,
+        )
+
+
+_ROWS: tuple[TreeVariant | Unperturbed, ...] = (
+    Unperturbed(name="nonprivate", summary="LinUCB with regularizer 1 and no noise"),
+    TreeVariant(
+        name="gaussian",
+        summary="the paper's Gaussian noise, shifted by twice its norm bound",
+        family=GAUSSIAN,
+        shift_rule=gaussian.paper_shift,
+    ),
+    TreeVariant(
+        name="gaussian-opt",
+        summary="Gaussian noise with the shift that minimises the regret bound",
+        family=GAUSSIAN,
+        shift_rule=bound_optimal_shift,
+    ),
+    TreeVariant(
+        name="wishart",
+        summary="the paper's Wishart noise, shifted down by eq:c",
+        family=WISHART,
+        shift_rule=wishart.paper_shift,
+    ),
+    TreeVariant(
+        name="wishart-opt",
+        summary="Wishart noise with the shift that minimises the regret bound",
+        family=WISHART,
+        shift_rule=bound_optimal_shift,
+    ),
+    TreeVariant(
+        name="wishart-unshifted",
+        summary="the paper's Wishart noise as it is drawn",
+        family=WISHART,
+        shift_rule=wishart.no_shift,
+    ),
+)
+
+VARIANTS: dict[str, TreeVariant | Unperturbed] = {row.name: row for row in _ROWS}
+
+
+def named(name: str) -> TreeVariant | Unperturbed:
+    """The variant of that name."""
+    if name not in VARIANTS:
+        raise ParameterError("variant", f"is {name!r}; give one of {', '.join(VARIANTS)}")
+    return VARIANTS[name]
