@@ -1,0 +1,73 @@
+"""Contextual linear bandits under joint differential privacy.
+
+The public names; each is imported from its module when it is first used, so that importing the
+package is quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from discreet.confidence import Ellipsoid
+    from discreet.errors import DiscreetError
+    from discreet.learner import Decision, LinUCB, load
+    from discreet.mechanism import Mechanism, NoiseBounds, Setting
+    from discreet.policy import UCB, Thompson, greedy
+    from discreet.privacy import Guarantee, Privacy
+    from discreet.problem import Problem
+    from discreet.release import Release
+    from discreet.variants import VARIANTS, Supplied
+
+_HOME = {
+    "DiscreetError": "errors",
+    "Decision": "learner",
+    "Ellipsoid": "confidence",
+    "Guarantee": "privacy",
+    "LinUCB": "learner",
+    "Mechanism": "mechanism",
+    "NoiseBounds": "mechanism",
+    "Privacy": "privacy",
+    "Problem": "problem",
+    "Release": "release",
+    "Setting": "mechanism",
+    "Supplied": "variants",
+    "Thompson": "policy",
+    "UCB": "policy",
+    "VARIANTS": "variants",
+    "greedy": "policy",
+    "load": "learner",
+}
+
+__all__ = [
+    "UCB",
+    "VARIANTS",
+    "Decision",
+    "DiscreetError",
+    "Ellipsoid",
+    "Guarantee",
+    "LinUCB",
+    "Mechanism",
+    "NoiseBounds",
+    "Privacy",
+    "Problem",
+    "Release",
+    "Setting",
+    "Supplied",
+    "Thompson",
+    "greedy",
+    "load",
+]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401  # any public name
+    if name not in _HOME:
+        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+    value = getattr(import_module(f"discreet.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

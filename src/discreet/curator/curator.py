@@ -1,0 +1,240 @@
+"""The owner of the raw state."""
+
+import threading
+from dataclasses import replace
+from typing import Any, NoReturn, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet import checks, perturbations
+from discreet.curator import description, rows, storage
+from discreet.curator.sums import NoisySums
+from discreet.errors import DecisionClosedError, HorizonReachedError, UnknownDecisionError
+from discreet.kernels import linalg
+from discreet.mechanism import Mechanism
+from discreet.noise.source import NoiseSource, SystemNoise
+from discreet.release import Release
+
+F64 = NDArray[np.float64]
+
+DEFAULT_MAX_PENDING = 10_000
+
+
+class Curator:
+    """Holds actions that wait for their reward and noisy sums of those that have had it.
+
+    Formal guarantee: under replacement of one round's decision set and reward, within the stated
+    bounds (enforced here), the sequence of all releases has the mechanism's guarantee, also when
+    later rows depend on earlier releases. Which decisions get a reward, and in which order, is
+    taken to be public.
+
+    State: O(d^2 log n) for the sums and O(d) for each action that waits, at most ``max_pending``
+    of them; beyond that the oldest is given up.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        sums: NoisySums,
+        *,
+        supplied: perturbations.Perturbations | None,
+        on_violation: str,
+        max_pending: int,
+    ) -> None:
+        """Use `begin` or `resume` instead."""
+        self.mechanism = mechanism
+        self.on_violation = rows.checked_choice(on_violation)
+        self.max_pending = checks.count("max_pending", max_pending)
+        self._supplied = supplied
+        self._sums = sums
+        self._pending: dict[int, F64] = {}
+        self._rounds = 0
+        self._release: Release | None = None
+        self._lock = threading.RLock()
+
+    @classmethod
+    def begin(
+        cls,
+        mechanism: Mechanism,
+        *,
+        source: NoiseSource | None = None,
+        supplied: perturbations.Perturbations | None = None,
+        on_violation: str = "error",
+        max_pending: int = DEFAULT_MAX_PENDING,
+    ) -> Self:
+        """Draw the first noise: the operating system's, unless a test names another source."""
+        source = SystemNoise() if source is None else source
+        mechanism = _honest(mechanism, source)
+        return cls(
+            mechanism,
+            NoisySums.empty(mechanism, source),
+            supplied=supplied,
+            on_violation=on_violation,
+            max_pending=max_pending,
+        )
+
+    @classmethod
+    def resume(
+        cls,
+        document: dict[str, Any],
+        *,
+        source: NoiseSource | None = None,
+        supplied: perturbations.Perturbations | None = None,
+    ) -> Self:
+        """Continue from `document`; ValueError, TypeError or KeyError if it does not fit."""
+        source = SystemNoise() if source is None else source
+        mechanism = _honest(description.from_json(document["mechanism"]), source)
+        state = document["state"]
+        rounds = checks.count("rounds", state["rounds"], least=0)
+        done = checks.count("rows", state["rows"], least=0)
+        numbers = [checks.count("waiting", number, least=0) for number in state["waiting"]]
+        actions = storage.decode(state["actions"])
+        if sorted(set(numbers)) != numbers or any(number >= rounds for number in numbers):
+            raise ValueError("the waiting decisions do not fit together")
+        if done > rounds - len(numbers) or rounds > mechanism.setting.horizon:
+            raise ValueError("the counters do not fit together")
+        if actions.shape != (len(numbers), mechanism.setting.problem.dim):
+            raise ValueError("the waiting actions have another shape")
+        if numbers:
+            actions = rows.bounded_actions(mechanism.setting.problem, actions, "error")
+        nodes, idle = storage.decode(state["nodes"]), storage.decode(state["idle"])
+        curator = cls(
+            mechanism,
+            NoisySums(mechanism, source, rows=done, nodes=nodes, idle=idle),
+            supplied=supplied,
+            on_violation=document["on_violation"],
+            max_pending=document["max_pending"],
+        )
+        curator._pending = dict(zip(numbers, actions, strict=True))
+        curator._rounds = rounds
+        return curator
+
+    def document(self) -> dict[str, Any]:
+        """All that a save file has to hold. Secret: it contains the actions that wait."""
+        with self._lock:
+            dim = self.mechanism.setting.problem.dim
+            return {
+                "mechanism": description.to_json(self.mechanism),
+                "supplied": self._supplied is not None,
+                "on_violation": self.on_violation,
+                "max_pending": self.max_pending,
+                "state": {
+                    "rounds": self._rounds,
+                    "rows": self.rows,
+                    "waiting": list(self._pending),
+                    "actions": storage.encode(np.reshape(list(self._pending.values()), (-1, dim))),
+                    **{name: storage.encode(part) for name, part in self._sums.state().items()},
+                },
+            }
+
+    @property
+    def rounds(self) -> int:
+        """How many decisions have been opened."""
+        return self._rounds
+
+    @property
+    def rows(self) -> int:
+        """How many of them have had their reward."""
+        return self._sums.rows
+
+    @property
+    def waiting(self) -> int:
+        """How many still wait for one."""
+        return len(self._pending)
+
+    def admit(self, actions: ArrayLike) -> F64:
+        """A bounded copy of a decision set, if there is a round left to play."""
+        self._require_a_round()
+        return rows.bounded_actions(self.mechanism.setting.problem, actions, self.on_violation)
+
+    def open(self, action: F64) -> int:
+        """Remember a chosen action until its reward comes; the decision's number."""
+        with self._lock:
+            self._require_a_round()
+            number = self._rounds
+            if len(self._pending) >= self.max_pending:
+                del self._pending[next(iter(self._pending))]
+            self._pending[number] = action
+            self._rounds = number + 1
+            return number
+
+    def learn(self, number: int, reward: object) -> None:
+        """Close a decision with its reward.
+
+        Noise is drawn first. Then the action is taken off the waiting list, and only then is the
+        row added: an interrupt in between loses a row rather than count it twice.
+        """
+        problem = self.mechanism.setting.problem
+        with self._lock:
+            action = self._waiting_action(number)
+            value = rows.bounded_reward(problem, reward, self.on_violation)
+            row = np.empty(linalg.packed_size(problem.dim))
+            linalg.pack_row(action, value, row)
+            fresh = self._sums.prepared()
+            self._release = None
+            del self._pending[number]
+            self._sums.add(row, fresh)
+
+    def forget(self, number: int) -> None:
+        """Give up a decision whose reward will not come, and erase its action."""
+        with self._lock:
+            self._waiting_action(number)
+            del self._pending[number]
+
+    def release(self) -> Release:
+        """The current release; the same object until the next row."""
+        with self._lock:
+            if self._release is None:
+                self._release = self._make_release()
+            return self._release
+
+    def _make_release(self) -> Release:
+        dim = self.mechanism.setting.problem.dim
+        gram, moment = np.empty((dim, dim)), np.empty(dim)
+        linalg.unpack(self._sums.noisy(), self.mechanism.shift, gram, moment)
+        if self._supplied is not None:
+            extra = perturbations.checked(self._supplied, self.rows + 1, dim)
+            gram += extra[0]
+            moment += extra[1]
+        return Release(rows=self.rows, gram=gram, moment=moment, mechanism=self.mechanism)
+
+    def _require_a_round(self) -> None:
+        horizon = self.mechanism.setting.horizon
+        if self._rounds >= horizon:
+            raise HorizonReachedError(
+                "horizon",
+                f"all {horizon} rounds have been played; the guarantee covers no more, so start a "
+                "new learner with a longer horizon",
+            )
+
+    def _waiting_action(self, number: int) -> F64:
+        if not 0 <= number < self._rounds:
+            raise UnknownDecisionError(
+                "decision", "was not made by this learner; pass what its `choose` returned"
+            )
+        if number not in self._pending:
+            raise DecisionClosedError(
+                "decision",
+                "has had its reward, was forgotten, or was given up because more than "
+                f"max_pending={self.max_pending} decisions waited; each decision takes one reward",
+            )
+        return self._pending[number]
+
+    def __repr__(self) -> str:
+        return (
+            f"Curator(variant={self.mechanism.variant!r}, rounds={self.rounds}, "
+            f"rows={self.rows}, waiting={self.waiting})"
+        )
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuse to be copied or pickled: two copies would show the same noise on other data."""
+        raise TypeError("a learner cannot be copied or pickled; use save and load")
+
+
+def _honest(mechanism: Mechanism, source: NoiseSource) -> Mechanism:
+    """Withdraw the promise if the noise could be repeated."""
+    if mechanism.noise is None or source.secret:
+        return mechanism
+    reason = "its noise comes from a seed and can be repeated"
+    return replace(mechanism, guarantee=mechanism.guarantee.voided(reason))

@@ -1,0 +1,204 @@
+"""`LinUCB`: a curator and a policy, which is what most users touch."""
+
+import os
+from dataclasses import dataclass
+from typing import NoReturn, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet import policy as policies
+from discreet import variants
+from discreet.confidence import Ellipsoid, ellipsoid
+from discreet.curator import storage
+from discreet.curator.curator import DEFAULT_MAX_PENDING, Curator
+from discreet.errors import CorruptFileError, ParameterError, UnknownDecisionError
+from discreet.mechanism import Mechanism, Setting
+from discreet.noise.source import NoiseSource
+from discreet.perturbations import Perturbations
+from discreet.privacy import Guarantee, Privacy
+from discreet.problem import Problem
+from discreet.release import Release
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was chosen: ``index`` into the decision set, and the ``id`` its reward goes under.
+
+    Both are small numbers that may be stored with the request and handed back days later.
+    """
+
+    index: int
+    id: int
+
+
+class LinUCB:
+    """A contextual linear bandit that learns under joint differential privacy.
+
+    Paper: alg:linucb, with the perturbations of the chosen variant.
+
+    Args:
+        problem: the stated bounds.
+        horizon: the most rounds that will ever be played.
+        privacy: the target; None only for variants that promise nothing.
+        variant: a name from the table of variants, or a variant of your own.
+        failure_prob: alpha, for all confidence statements together; 1/horizon if left out.
+        policy: how a release becomes a choice.
+        on_violation: what to do with actions and rewards outside the bounds: 'error', or 'clip'
+            to scale them to the bound.
+        max_pending: how many decisions may wait for a reward; beyond that the oldest is given up.
+        noise_source: for tests and simulations only. Noise comes from the operating system
+            otherwise; with a seeded source the guarantee is void and says so.
+
+    A call to ``choose`` costs O(d^3 + K d^2), ``learn`` O(d^2 log n) at worst. Calls from several
+    threads are safe, copies are refused, and after any error the learner is as it was before.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        horizon: int,
+        privacy: Privacy | None = None,
+        variant: str | variants.Variant = "gaussian",
+        failure_prob: float | None = None,
+        policy: policies.Policy | None = None,
+        on_violation: str = "error",
+        max_pending: int = DEFAULT_MAX_PENDING,
+        noise_source: NoiseSource | None = None,
+    ) -> None:
+        """Calibrate the noise and draw its first values."""
+        row = variants.named(variant) if isinstance(variant, str) else variant
+        setting = Setting(problem=problem, horizon=horizon, failure_prob=failure_prob)  # type: ignore[arg-type]
+        self._policy = policies.UCB() if policy is None else policy
+        self._curator = Curator.begin(
+            row.mechanism(setting, privacy),
+            source=noise_source,
+            supplied=row.perturbations,
+            on_violation=on_violation,
+            max_pending=max_pending,
+        )
+        self._region: tuple[Release, Ellipsoid] | None = None
+
+    @classmethod
+    def _around(cls, curator: Curator, policy: policies.Policy) -> Self:
+        self = cls.__new__(cls)
+        self._policy, self._curator, self._region = policy, curator, None
+        return self
+
+    @property
+    def problem(self) -> Problem:
+        """The stated bounds."""
+        return self.mechanism.setting.problem
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The noise, its bounds and its setting: all public."""
+        return self._curator.mechanism
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised about everything this learner shows; prints as a sentence."""
+        return self.mechanism.guarantee
+
+    @property
+    def policy(self) -> policies.Policy:
+        """How a release becomes a choice."""
+        return self._policy
+
+    @property
+    def rounds(self) -> int:
+        """How many decisions have been made."""
+        return self._curator.rounds
+
+    @property
+    def rows(self) -> int:
+        """How many of them have had their reward."""
+        return self._curator.rows
+
+    @property
+    def waiting(self) -> int:
+        """How many decisions still wait for their reward."""
+        return self._curator.waiting
+
+    @property
+    def release(self) -> Release:
+        """All that the policy knows, safe to show under the guarantee."""
+        return self._curator.release()
+
+    @property
+    def confidence(self) -> Ellipsoid:
+        """The confidence set that the current release supports."""
+        release = self._curator.release()
+        cached = self._region
+        if cached is None or cached[0] is not release:
+            cached = self._region = (release, ellipsoid(release))
+        return cached[1]
+
+    def choose(self, actions: ArrayLike) -> Decision:
+        """Pick one action of a (K, d) decision set for the current person."""
+        admitted = self._curator.admit(actions)
+        index = self._policy.choose(self.confidence, admitted)
+        return Decision(index=index, id=self._curator.open(admitted[index].copy()))
+
+    def learn(self, decision: Decision | int, reward: float) -> None:
+        """Take in the reward of a decision: now, later, in any order, or never."""
+        self._curator.learn(_number(decision), reward)
+
+    def forget(self, decision: Decision | int) -> None:
+        """Erase the action of a decision whose reward will not come."""
+        self._curator.forget(_number(decision))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the learner to a file that only its owner can read.
+
+        Continue from the newest file only, and in one place: two learners that continue from one
+        file show the same noise on different data, which can cancel it out.
+        """
+        rule = {"sampling": self._policy.sampling, "optimism": self._policy.optimism}
+        storage.write(path, {"policy": rule, **self._curator.document()})
+
+    def __repr__(self) -> str:
+        return (
+            f"LinUCB(variant={self.mechanism.variant!r}, dim={self.problem.dim}, "
+            f"horizon={self.mechanism.setting.horizon}, rounds={self.rounds}, rows={self.rows}, "
+            f"waiting={self.waiting})"
+        )
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuse to be copied or pickled; see `save`."""
+        self._curator.__reduce_ex__(protocol)
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    perturbations: Perturbations | None = None,
+    noise_source: NoiseSource | None = None,
+) -> LinUCB:
+    """The learner of a save file, continuing exactly, with the same noise where nodes stand.
+
+    Args:
+        path: a file that `LinUCB.save` wrote.
+        perturbations: those of a learner with supplied perturbations; a file cannot hold them.
+        noise_source: for tests only, as in `LinUCB`.
+    """
+    body = storage.read(path)
+    if body.get("supplied") is True and perturbations is None:
+        raise ParameterError("perturbations", "must be given again: a save file cannot hold them")
+    try:
+        rule = policies.Thompson if body["policy"]["sampling"] else policies.UCB
+        policy = rule(optimism=body["policy"]["optimism"])
+        curator = Curator.resume(body, source=noise_source, supplied=perturbations)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        raise CorruptFileError(
+            "path", "holds settings that do not fit together; restore it from a backup"
+        ) from None
+    return LinUCB._around(curator, policy)  # noqa: SLF001  # the other way to construct one
+
+
+def _number(decision: Decision | int) -> int:
+    number = decision.id if isinstance(decision, Decision) else decision
+    if isinstance(number, bool) or not isinstance(number, int | np.integer):
+        raise UnknownDecisionError("decision", "is neither a Decision nor its id")
+    return int(number)

@@ -1,0 +1,84 @@
+"""From a release and a decision set to an action. A policy has no memory.
+
+Whatever a policy does is post-processing of the release as far as earlier people are concerned;
+only the current person's own decision set enters besides.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import checks
+from discreet.confidence import Ellipsoid
+from discreet.kernels import score
+
+F64 = NDArray[np.float64]
+
+
+class Policy(Protocol):
+    """A rule for choosing."""
+
+    @property
+    def optimism(self) -> float:
+        """The multiple of the confidence radius that is used."""
+
+    @property
+    def sampling(self) -> bool:
+        """Whether the rule draws a parameter instead of adding a bonus."""
+
+    def choose(self, region: Ellipsoid, actions: F64) -> int:
+        """The index of one of the K actions, given as rows, shape (K, d)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UCB:
+    """The action with the largest theta.x + optimism * beta_t * ||x||_{V^-1}. Paper: alg:linucb.
+
+    With ``optimism`` 1 the regret theorems apply; 0 is the greedy rule.
+    """
+
+    optimism: float = 1.0
+    sampling = False
+
+    def __post_init__(self) -> None:
+        """Check the factor."""
+        checks.at_least("optimism", self.optimism, 0.0)
+
+    def choose(self, region: Ellipsoid, actions: F64) -> int:
+        """The first action with the largest upper confidence bound."""
+        return _best(region.centre, region, self.optimism * region.radius, actions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thompson:
+    """The best action for one draw from N(theta~, (optimism * beta_t)^2 V^-1).
+
+    The draw is public randomness: it needs no secrecy and protects nobody.
+    """
+
+    optimism: float = 1.0
+    sampling = True
+
+    def __post_init__(self) -> None:
+        """Check the factor."""
+        checks.at_least("optimism", self.optimism, 0.0)
+
+    def choose(self, region: Ellipsoid, actions: F64) -> int:
+        """The first best action for the drawn parameter."""
+        theta = region.centre.copy()
+        normals = np.random.default_rng().standard_normal(theta.size)
+        score.sample_theta(theta, region.lower, self.optimism * region.radius, normals)
+        return _best(theta, region, 0.0, actions)
+
+
+def greedy() -> UCB:
+    """The rule that trusts the estimate."""
+    return UCB(optimism=0.0)
+
+
+def _best(theta: F64, region: Ellipsoid, bonus: float, actions: F64) -> int:
+    count, dim = actions.shape
+    work = np.empty((dim + 2, count))
+    return score.best(np.ascontiguousarray(actions.T), theta, region.lower, bonus, work)
