@@ -1,0 +1,34 @@
+# Every target sets up what it needs: a virtual environment in .venv, pinned by constraints.txt.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: demo test lint format clean
+
+demo: $(STAMP)
+	$(BIN)/discreet demo
+
+test: lint
+	$(BIN)/pytest -n 2 -q
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "discreet needs Python 3.11 or later; set PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
+	  --disable-pip-version-check --editable '.[dev]'
+	@touch $(STAMP)
+
+clean:
+	rm -rf .venv demo build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
