@@ -5,12 +5,25 @@ from numbers import Integral, Real
 
 from discreet.errors import ParameterError
 
+SMALLEST, LARGEST = 1e-50, 1e50
+
 
 def positive(parameter: str, value: object) -> float:
     """A finite number above zero."""
     number = _real(parameter, value)
     if not number > 0.0:
         raise ParameterError(parameter, f"is {number:g}; give a number above 0")
+    return number
+
+
+def magnitude(parameter: str, value: object) -> float:
+    """A positive number whose square and fourth power stay well inside floating point."""
+    number = positive(parameter, value)
+    if not SMALLEST <= number <= LARGEST:
+        raise ParameterError(
+            parameter,
+            f"is {number:g}; choose units in which it lies between {SMALLEST:g} and {LARGEST:g}",
+        )
     return number
 
 

@@ -221,6 +221,7 @@ def demo(
     from discreet import demo as show
 
     workers = os.cpu_count() or 1 if jobs is None else jobs
+    out.mkdir(parents=True, exist_ok=True)  # rather fail now than after a minute's work
     result = show.run(jobs=workers, on_step=_progress(show.STEPS))
     page = show.write_report(result, out)
     if as_json:
@@ -232,12 +233,12 @@ def demo(
 
 
 def _variant(name: str, *, tree: str | None, shift: float | None, rho_min: float | None) -> Any:  # noqa: ANN401  # a row of the table
-    from discreet.variants import TreeVariant, named
+    from discreet.variants import named
 
     row = named(name)
     if shift is not None and rho_min is not None:
         raise ParameterError("shift", "and --rho-min say the same thing twice; give one of them")
-    if tree is not None and isinstance(row, TreeVariant):
+    if tree is not None:
         row = row.with_tree(tree)
     if shift is not None:
         row = row.with_shift(shift)

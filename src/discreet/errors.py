@@ -47,6 +47,10 @@ class DecisionClosedError(DiscreetError, LookupError):
     """A second reward for one decision, or a reward for one that was given up."""
 
 
+class WrongProcessError(DiscreetError, RuntimeError):
+    """A learner used in a process other than its own: a fork would share its noise."""
+
+
 class StateFileError(DiscreetError, ValueError):
     """A save file that cannot be used."""
 

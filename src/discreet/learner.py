@@ -4,7 +4,6 @@ import os
 from dataclasses import dataclass
 from typing import NoReturn, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet import policy as policies
@@ -12,7 +11,7 @@ from discreet import variants
 from discreet.confidence import Ellipsoid, ellipsoid
 from discreet.curator import storage
 from discreet.curator.curator import DEFAULT_MAX_PENDING, Curator
-from discreet.errors import CorruptFileError, ParameterError, UnknownDecisionError
+from discreet.errors import CorruptFileError, ParameterError
 from discreet.mechanism import Mechanism, Setting
 from discreet.noise.source import NoiseSource
 from discreet.perturbations import Perturbations
@@ -25,11 +24,11 @@ from discreet.release import Release
 class Decision:
     """What was chosen: ``index`` into the decision set, and the ``id`` its reward goes under.
 
-    Both are small numbers that may be stored with the request and handed back days later.
+    The id is a short string that may be stored with the request and handed back days later.
     """
 
     index: int
-    id: int
+    id: str
 
 
 class LinUCB:
@@ -139,15 +138,17 @@ class LinUCB:
         """Pick one action of a (K, d) decision set for the current person."""
         admitted = self._curator.admit(actions)
         index = self._policy.choose(self.confidence, admitted)
+        if not 0 <= index < len(admitted):
+            raise ParameterError("policy", "chose no action of the decision set; mend its `choose`")
         return Decision(index=index, id=self._curator.open(admitted[index].copy()))
 
-    def learn(self, decision: Decision | int, reward: float) -> None:
-        """Take in the reward of a decision: now, later, in any order, or never."""
-        self._curator.learn(_number(decision), reward)
+    def learn(self, decision: Decision | str, reward: float) -> None:
+        """Take in the reward of a decision, or of its id: now, later, in any order, or never."""
+        self._curator.learn(_id(decision), reward)
 
-    def forget(self, decision: Decision | int) -> None:
+    def forget(self, decision: Decision | str) -> None:
         """Erase the action of a decision whose reward will not come."""
-        self._curator.forget(_number(decision))
+        self._curator.forget(_id(decision))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the learner to a file that only its owner can read.
@@ -155,8 +156,7 @@ class LinUCB:
         Continue from the newest file only, and in one place: two learners that continue from one
         file show the same noise on different data, which can cancel it out.
         """
-        rule = {"sampling": self._policy.sampling, "optimism": self._policy.optimism}
-        storage.write(path, {"policy": rule, **self._curator.document()})
+        storage.write(path, {"policy": policies.to_json(self._policy), **self._curator.document()})
 
     def __repr__(self) -> str:
         return (
@@ -173,6 +173,7 @@ class LinUCB:
 def load(
     path: str | os.PathLike[str],
     *,
+    policy: policies.Policy | None = None,
     perturbations: Perturbations | None = None,
     noise_source: NoiseSource | None = None,
 ) -> LinUCB:
@@ -180,25 +181,26 @@ def load(
 
     Args:
         path: a file that `LinUCB.save` wrote.
+        policy: to use instead of the saved one; a policy of your own must be given again.
         perturbations: those of a learner with supplied perturbations; a file cannot hold them.
         noise_source: for tests only, as in `LinUCB`.
     """
     body = storage.read(path)
     if body.get("supplied") is True and perturbations is None:
         raise ParameterError("perturbations", "must be given again: a save file cannot hold them")
+    if body.get("supplied") is not True and perturbations is not None:
+        raise ParameterError("perturbations", "were not part of this learner; leave them out")
+    if body.get("policy", ...) is None and policy is None:
+        raise ParameterError("policy", "must be given again: a save file cannot hold your own")
     try:
-        rule = policies.Thompson if body["policy"]["sampling"] else policies.UCB
-        policy = rule(optimism=body["policy"]["optimism"])
+        saved = policies.from_json(body["policy"])
         curator = Curator.resume(body, source=noise_source, supplied=perturbations)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise CorruptFileError(
             "path", "holds settings that do not fit together; restore it from a backup"
         ) from None
-    return LinUCB._around(curator, policy)  # noqa: SLF001  # the other way to construct one
+    return LinUCB._around(curator, policy or saved or policies.UCB())  # noqa: SLF001  # the other way to construct one
 
 
-def _number(decision: Decision | int) -> int:
-    number = decision.id if isinstance(decision, Decision) else decision
-    if isinstance(number, bool) or not isinstance(number, int | np.integer):
-        raise UnknownDecisionError("decision", "is neither a Decision nor its id")
-    return int(number)
+def _id(decision: Decision | str) -> object:
+    return decision.id if isinstance(decision, Decision) else decision

@@ -5,7 +5,7 @@ only the current person's own decision set enters besides.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,22 @@ class Thompson:
         normals = np.random.default_rng().standard_normal(theta.size)
         score.sample_theta(theta, region.lower, self.optimism * region.radius, normals)
         return _best(theta, region, 0.0, actions)
+
+
+RULES: dict[str, type[UCB] | type[Thompson]] = {"ucb": UCB, "thompson": Thompson}
+
+
+def to_json(policy: Policy) -> dict[str, Any] | None:
+    """A policy as plain data; None for one of your own."""
+    for name, rule in RULES.items():
+        if type(policy) is rule:
+            return {"rule": name, "optimism": policy.optimism}
+    return None
+
+
+def from_json(entry: dict[str, Any] | None) -> Policy | None:
+    """The policy again; KeyError, TypeError or ValueError if there is none such."""
+    return None if entry is None else RULES[entry["rule"]](optimism=entry["optimism"])
 
 
 def greedy() -> UCB:

@@ -36,7 +36,7 @@ class Problem:
         fix = object.__setattr__
         fix(self, "dim", checks.count("dim", self.dim))
         for name in ("action_norm", "reward_bound", "theta_norm"):
-            fix(self, name, checks.positive(name, getattr(self, name)))
+            fix(self, name, checks.magnitude(name, getattr(self, name)))
         derived = {
             "mean_reward_bound": max(
                 1.0, min(self.action_norm * self.theta_norm, self.reward_bound)
@@ -48,7 +48,7 @@ class Problem:
                 fix(self, name, value)
         mean_bound = checks.at_least("mean_reward_bound", self.mean_reward_bound, 1.0)
         fix(self, "mean_reward_bound", mean_bound)
-        scale = checks.positive("reward_subgaussian", self.reward_subgaussian)
+        scale = checks.magnitude("reward_subgaussian", self.reward_subgaussian)
         fix(self, "reward_subgaussian", scale)
 
     @property

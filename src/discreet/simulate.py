@@ -100,7 +100,11 @@ class Outcome:
                 ],
             },
             "rounds_per_second": self.simulation.rounds * len(self.seeds) / self.seconds,
-            "guarantee": self.simulation.mechanism.guarantee.to_json(),
+            "guarantee": {
+                **self.simulation.mechanism.guarantee.to_json(),
+                "applies_to": "a LinUCB with this noise from the operating system; "
+                "a simulation's own noise is seeded and protects nobody",
+            },
         }
 
 

@@ -55,6 +55,8 @@ def wishart_leading_term(setting: Setting, privacy: Privacy) -> float:
 
     sigma (d ln n + ln 1/alpha) + S L~ sqrt(d) ln(n)^(3/4)
     (d^(1/4) + eps^(-1/2) ln(1/delta)^(1/4)) (d^(1/4) + ln(n/alpha)^(1/4)).
+
+    As printed. The theorem gives another factor (ln(n) ln(8m/delta))^(1/4) in the second term (E9).
     """
     problem, dim, n = setting.problem, setting.problem.dim, setting.horizon
     noise = math.pow(dim, 0.25) + math.pow(math.log(1 / privacy.delta), 0.25) / math.sqrt(

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import numpy as np
 from scipy.optimize import minimize_scalar
 
-from discreet import theory
+from discreet import checks, theory
 from discreet.errors import ParameterError
 from discreet.mechanism import Mechanism, NodeNoise, NoiseBounds, Setting
 from discreet.noise import gaussian, wishart
@@ -68,20 +69,32 @@ WISHART = NoiseFamily(
 )
 
 
-def bound_optimal_shift(noise: NodeNoise, setting: Setting) -> tuple[float, NoiseBounds]:
-    """The shift that minimises the bound of thm:linucb-regret, searched over ln(rho_min)."""
-    low, high = noise.eigenvalues(setting)
+def bound_optimal(paper_shift: ShiftRule) -> ShiftRule:
+    """The shift at the minimum of the bound of thm:linucb-regret, searched over ln(rho_min).
 
-    def bound(log_rho_min: float) -> float:
-        shift = math.exp(log_rho_min) - low
-        return theory.regret_bound(setting, noise.bounds(setting, shift))
+    At short horizons the bound has no minimum: it falls for ever as the regularizer grows, to a
+    limit that is trivially true. The paper's shift is used then.
+    """
 
-    centre = math.log(high - low)
-    found = minimize_scalar(
-        bound, bounds=(centre - 15, centre + 15), method="bounded", options={"xatol": 1e-9}
-    )
-    shift = math.exp(float(found.x)) - low
-    return shift, noise.bounds(setting, shift)
+    def rule(noise: NodeNoise, setting: Setting) -> tuple[float, NoiseBounds]:
+        low, high = noise.eigenvalues(setting)
+
+        def bound(log_rho_min: float) -> float:
+            shift = math.exp(log_rho_min) - low
+            return theory.regret_bound(setting, noise.bounds(setting, shift))
+
+        grid = math.log(high - low) + np.linspace(-15, 15, 121)
+        values = [bound(at) for at in grid]
+        lowest = (i for i in range(1, len(grid) - 1) if values[i - 1] >= values[i] < values[i + 1])
+        place = next(lowest, None)
+        if place is None:
+            return paper_shift(noise, setting)
+        around = (grid[place - 1], grid[place + 1])
+        found = minimize_scalar(bound, bounds=around, method="bounded", options={"xatol": 1e-9})
+        shift = math.exp(float(found.x)) - low
+        return shift, noise.bounds(setting, shift)
+
+    return rule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,6 +170,10 @@ class Unperturbed:
     perturbations = None
     leading_term = None
 
+    def with_tree(self, tree: str) -> "Unperturbed":
+        """Refuse: there is none."""
+        raise ParameterError("tree", f"is {tree!r}, but variant {self.name!r} has no tree")
+
     def with_shift(self, shift: float) -> "Unperturbed":
         """The same with a regularizer of your own."""
         return replace(self, regularizer=shift)
@@ -167,7 +184,7 @@ class Unperturbed:
         """No noise, and no promise."""
         if privacy is not None:
             raise ParameterError("privacy", f"has no effect on variant {self.name!r}; leave it out")
-        rho = self.regularizer
+        rho = checks.positive("shift", self.regularizer)
         return Mechanism(
             variant=self.name,
             setting=setting,
@@ -224,9 +241,9 @@ _ROWS: tuple[TreeVariant | Unperturbed, ...] = (
     ),
     TreeVariant(
         name="gaussian-opt",
-        summary="Gaussian noise with the shift that minimises the regret bound",
+        summary="Gaussian noise with the shift at the minimum of the regret bound",
         family=GAUSSIAN,
-        shift_rule=bound_optimal_shift,
+        shift_rule=bound_optimal(gaussian.paper_shift),
     ),
     TreeVariant(
         name="wishart",
@@ -236,9 +253,9 @@ _ROWS: tuple[TreeVariant | Unperturbed, ...] = (
     ),
     TreeVariant(
         name="wishart-opt",
-        summary="Wishart noise with the shift that minimises the regret bound",
+        summary="Wishart noise with the shift at the minimum of the regret bound",
         family=WISHART,
-        shift_rule=bound_optimal_shift,
+        shift_rule=bound_optimal(wishart.paper_shift),
     ),
     TreeVariant(
         name="wishart-unshifted",

@@ -1,5 +1,7 @@
 """The owner of the raw state."""
 
+import os
+import secrets
 import threading
 from dataclasses import replace
 from typing import Any, NoReturn, Self
@@ -10,7 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import checks, perturbations
 from discreet.curator import description, rows, storage
 from discreet.curator.sums import NoisySums
-from discreet.errors import DecisionClosedError, HorizonReachedError, UnknownDecisionError
+from discreet.errors import (
+    DecisionClosedError,
+    HorizonReachedError,
+    UnknownDecisionError,
+    WrongProcessError,
+)
 from discreet.kernels import linalg
 from discreet.mechanism import Mechanism
 from discreet.noise.source import NoiseSource, SystemNoise
@@ -50,6 +57,8 @@ class Curator:
         self._sums = sums
         self._pending: dict[int, F64] = {}
         self._rounds = 0
+        self._name = secrets.token_hex(4)
+        self._process = os.getpid()
         self._release: Release | None = None
         self._lock = threading.RLock()
 
@@ -106,6 +115,9 @@ class Curator:
             on_violation=document["on_violation"],
             max_pending=document["max_pending"],
         )
+        if len(numbers) > curator.max_pending:
+            raise ValueError("more decisions wait than may")
+        curator._name = str(state["name"])
         curator._pending = dict(zip(numbers, actions, strict=True))
         curator._rounds = rounds
         return curator
@@ -120,6 +132,7 @@ class Curator:
                 "on_violation": self.on_violation,
                 "max_pending": self.max_pending,
                 "state": {
+                    "name": self._name,
                     "rounds": self._rounds,
                     "rows": self.rows,
                     "waiting": list(self._pending),
@@ -148,8 +161,8 @@ class Curator:
         self._require_a_round()
         return rows.bounded_actions(self.mechanism.setting.problem, actions, self.on_violation)
 
-    def open(self, action: F64) -> int:
-        """Remember a chosen action until its reward comes; the decision's number."""
+    def open(self, action: F64) -> str:
+        """Remember a chosen action until its reward comes; the decision's id."""
         with self._lock:
             self._require_a_round()
             number = self._rounds
@@ -157,9 +170,9 @@ class Curator:
                 del self._pending[next(iter(self._pending))]
             self._pending[number] = action
             self._rounds = number + 1
-            return number
+            return f"{self._name}-{number}"
 
-    def learn(self, number: int, reward: object) -> None:
+    def learn(self, decision: object, reward: object) -> None:
         """Close a decision with its reward.
 
         Noise is drawn first. Then the action is taken off the waiting list, and only then is the
@@ -167,7 +180,8 @@ class Curator:
         """
         problem = self.mechanism.setting.problem
         with self._lock:
-            action = self._waiting_action(number)
+            number = self._waiting(decision)
+            action = self._pending[number]
             value = rows.bounded_reward(problem, reward, self.on_violation)
             row = np.empty(linalg.packed_size(problem.dim))
             linalg.pack_row(action, value, row)
@@ -176,15 +190,15 @@ class Curator:
             del self._pending[number]
             self._sums.add(row, fresh)
 
-    def forget(self, number: int) -> None:
+    def forget(self, decision: object) -> None:
         """Give up a decision whose reward will not come, and erase its action."""
         with self._lock:
-            self._waiting_action(number)
-            del self._pending[number]
+            del self._pending[self._waiting(decision)]
 
     def release(self) -> Release:
         """The current release; the same object until the next row."""
         with self._lock:
+            self._require_own_process()
             if self._release is None:
                 self._release = self._make_release()
             return self._release
@@ -199,7 +213,16 @@ class Curator:
             moment += extra[1]
         return Release(rows=self.rows, gram=gram, moment=moment, mechanism=self.mechanism)
 
+    def _require_own_process(self) -> None:
+        if os.getpid() != self._process:
+            raise WrongProcessError(
+                "process",
+                "is not the one this learner was made in; a fork would show the same noise on "
+                "other data, so keep the learner in one process",
+            )
+
     def _require_a_round(self) -> None:
+        self._require_own_process()
         horizon = self.mechanism.setting.horizon
         if self._rounds >= horizon:
             raise HorizonReachedError(
@@ -208,18 +231,22 @@ class Curator:
                 "new learner with a longer horizon",
             )
 
-    def _waiting_action(self, number: int) -> F64:
-        if not 0 <= number < self._rounds:
+    def _waiting(self, decision: object) -> int:
+        """The number behind a decision's id, if it waits for its reward."""
+        self._require_own_process()
+        name, _, number = decision.rpartition("-") if isinstance(decision, str) else ("", "", "")
+        known = name == self._name and number.isdecimal() and int(number) < self._rounds
+        if not known:
             raise UnknownDecisionError(
                 "decision", "was not made by this learner; pass what its `choose` returned"
             )
-        if number not in self._pending:
+        if int(number) not in self._pending:
             raise DecisionClosedError(
                 "decision",
                 "has had its reward, was forgotten, or was given up because more than "
                 f"max_pending={self.max_pending} decisions waited; each decision takes one reward",
             )
-        return self._pending[number]
+        return int(number)
 
     def __repr__(self) -> str:
         return (

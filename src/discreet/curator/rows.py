@@ -1,8 +1,8 @@
 """Rows at the door: shape, finiteness and bounds, before anything else sees them.
 
-Formal guarantee: what passes has norm at most ``action_norm`` and absolute reward at most
-``reward_bound`` (to within rounding), so that one row's outer product has the sensitivity the
-accounting assumes. Messages name the place of a bad row, never its contents.
+Formal guarantee: what passes has norm at most ``action_norm`` (to within 1e-14, the rounding of a
+norm) and absolute reward at most ``reward_bound``, so that one row's outer product has the
+sensitivity the accounting assumes. Messages name the place of a bad row, never its contents.
 """
 
 import math
@@ -26,7 +26,8 @@ F64 = NDArray[np.float64]
 OnViolation = Literal["error", "clip"]
 _CHOICES = ("error", "clip")
 
-ROUNDING = 1e-9  # a unit vector computed in floating point may be longer than 1 by this much
+ROUNDING = 1e-14  # how much too long a unit vector may come out in double precision
+TOLERANCE = 1e-9  # a caller's own arithmetic may have added this much; it is scaled back
 
 
 def checked_choice(on_violation: str) -> OnViolation:
@@ -39,7 +40,7 @@ def checked_choice(on_violation: str) -> OnViolation:
 def bounded_actions(problem: Problem, actions: ArrayLike, on_violation: OnViolation) -> F64:
     """A copy of the decision set, shape (K, d), with no row longer than ``action_norm``.
 
-    Rows that are too long by rounding alone are scaled back without a word.
+    Rows that are too long by a trace of arithmetic are scaled back without a word.
     """
     rows = _numbers(actions)
     if rows.ndim == 0 or rows.size == 0:
@@ -50,23 +51,30 @@ def bounded_actions(problem: Problem, actions: ArrayLike, on_violation: OnViolat
         raise ShapeError(
             "actions", f"has shape {rows.shape}; give a (K, {problem.dim}) array, an action a row"
         )
+    limit = problem.action_norm
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.einsum("kd,kd->k", rows, rows)
+    if squares.max() <= (limit * (1.0 + ROUNDING)) ** 2:  # also false for NaN
+        return rows
     if not np.isfinite(rows).all():
         raise NotFiniteError("actions", "holds NaN or infinity; give finite features")
-    peaks = np.abs(rows).max(axis=1)
-    scaled = rows / np.where(peaks > 0.0, peaks, 1.0)[:, None]
-    norms = peaks * np.sqrt(np.einsum("kd,kd->k", scaled, scaled))
-    limit = problem.action_norm
-    if norms.max() <= limit:
-        return rows
-    if on_violation == "error" and norms.max() > limit * (1.0 + ROUNDING):
+    if on_violation == "error" and squares.max() > (limit * (1.0 + TOLERANCE)) ** 2:
         raise OutOfBoundsError(
             "actions",
-            f"row {int(norms.argmax())} is longer than action_norm={limit:g}; scale your features, "
-            "state a larger action_norm, or pass on_violation='clip'",
+            f"row {int(squares.argmax())} is longer than action_norm={limit:g}; scale your "
+            "features, state a larger action_norm, or pass on_violation='clip'",
         )
-    long = norms > limit
-    # A hair below the bound, so that rounding in the product cannot exceed it.
-    rows[long] = scaled[long] * (peaks * (limit * (1.0 - 1e-15) / norms))[long, None]
+    return _shortened(rows, limit)
+
+
+def _shortened(rows: F64, limit: float) -> F64:
+    """Scale long rows to the limit; dividing by the largest entry first avoids overflow."""
+    peaks = np.abs(rows).max(axis=1, keepdims=True)
+    scaled = rows / np.where(peaks > 0.0, peaks, 1.0)
+    lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        long = (peaks * lengths > limit)[:, 0]
+    rows[long] = scaled[long] * (limit / lengths[long])
     return rows
 
 
@@ -76,7 +84,10 @@ def bounded_reward(problem: Problem, reward: object, on_violation: OnViolation) 
         reward = reward.item()
     if not isinstance(reward, Real | np.bool_):
         raise ShapeError("reward", "is not a number; give one finite number")
-    value = float(reward)
+    try:
+        value = float(reward)
+    except OverflowError:  # a whole number beyond all floating point
+        value = math.inf
     if not math.isfinite(value):
         raise NotFiniteError("reward", "is NaN or infinite; give a finite number")
     if abs(value) <= problem.reward_bound:

@@ -6,8 +6,9 @@ prefix sums ever shown are a function of nodes of which one replacement changes 
 keeps its noise for as long as it stands. With no levels the sums are exact and nothing is
 promised.
 
-At rest the state holds noisy nodes only. Seen once by an outsider, it and all earlier releases
-together reveal no more about rows already in it than the releases are allowed to.
+At rest the state holds noisy nodes only. To an outsider who sees it once, the rows already in it
+stay as protected as the releases leave them; rows that come after the look do not, because a
+later release minus what was seen is their exact sum.
 """
 
 from typing import Self

@@ -18,39 +18,76 @@ def sphere(
 ) -> None:
     """One optimal unit vector at inner product ``top``, the others uniform on a band.
 
-    Paper: section Experiments, Setting. Directions are normalised Gaussians; the few whose inner
-    product with theta falls outside the band get a new inner product drawn inside it, which is
-    exact because direction and inner product are independent. The optimal action's place is
-    random.
+    Paper: section Experiments, Setting. Actions are normalised Gaussians, and those that fall
+    outside the band are drawn again. The optimal action's place is random.
 
     Shapes: theta (d,) of unit length, actions (d, K) feature-major, means (K,).
     """
     dim, count = actions.shape
     random.fill_normals(state, actions.reshape(dim * count))
     optimal = random.below(state, count)
-    lengths = np.empty(count)
+    scales = np.empty(count)
     for k in range(count):
         means[k] = 0.0
-        lengths[k] = 0.0
+        scales[k] = 0.0
     for i in range(dim):
+        weight = theta[i]
         for k in range(count):
-            means[k] += theta[i] * actions[i, k]
-            lengths[k] += actions[i, k] * actions[i, k]
-    along = np.empty(count)  # x = scale * g + along * theta, for the normals g
+            means[k] += weight * actions[i, k]
+            scales[k] += actions[i, k] * actions[i, k]
     for k in range(count):
-        raw = means[k]
-        scale = 1.0 / math.sqrt(lengths[k])
-        wanted = raw * scale
-        along[k] = 0.0
-        if k == optimal or not low <= wanted <= high:
-            wanted = top if k == optimal else band_product(state, dim, low, high)
-            scale = math.sqrt((1.0 - wanted * wanted) / (lengths[k] - raw * raw))
-            along[k] = wanted - scale * raw
-        means[k] = wanted
-        lengths[k] = scale
+        scales[k] = 1.0 / math.sqrt(scales[k])
+        means[k] *= scales[k]
     for i in range(dim):
         for k in range(count):
-            actions[i, k] = lengths[k] * actions[i, k] + along[k] * theta[i]
+            actions[i, k] *= scales[k]
+    for k in range(count):
+        if not low <= means[k] <= high and k != optimal:
+            means[k] = _into_band(state, theta, low, high, actions[:, k])
+    means[optimal] = _turn(state, theta, means[optimal], top, actions[:, optimal])
+
+
+@kernel
+def _into_band(state: U64, theta: F64, low: float, high: float, action: F64) -> float:
+    """A fresh unit vector uniform on the band, and its inner product with theta.
+
+    A few draws hit a wide band; for a narrow one the inner product is drawn by itself, which is
+    as exact because inner product and direction are independent.
+    """
+    product = 0.0
+    for _ in range(8):
+        product = _unit_vector(state, theta, action)
+        if low <= product <= high:
+            return product
+    return _turn(state, theta, product, band_product(state, theta.size, low, high), action)
+
+
+@kernel
+def _turn(state: U64, theta: F64, product: float, wanted: float, action: F64) -> float:
+    """Turn a unit vector towards or away from theta until its inner product is as wanted."""
+    # A vector almost parallel to theta has no direction of its own left to keep.
+    while 1.0 - product * product < 1e-2:  # noqa: PLR2004
+        product = _unit_vector(state, theta, action)
+    scale = math.sqrt((1.0 - wanted * wanted) / (1.0 - product * product))
+    along = wanted - scale * product
+    for i in range(theta.size):
+        action[i] = scale * action[i] + along * theta[i]
+    return wanted
+
+
+@kernel
+def _unit_vector(state: U64, theta: F64, action: F64) -> float:
+    """Replace an action by a random unit vector; its inner product with theta."""
+    product = 0.0
+    square = 0.0
+    for i in range(theta.size):
+        action[i] = random.normal(state)
+        product += theta[i] * action[i]
+        square += action[i] * action[i]
+    scale = 1.0 / math.sqrt(square)
+    for i in range(theta.size):
+        action[i] *= scale
+    return product * scale
 
 
 @kernel

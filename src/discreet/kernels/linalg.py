@@ -85,7 +85,7 @@ def _cholesky(packed: F64, shift: float, lower: F64) -> float:
         if not rest > 0.0:
             return math.nan
         lower[i, i] = math.sqrt(rest)
-        # Pivots are multiplied up and their logarithm taken before the product can overflow.
+        # Pivots (within 1e-200 ... 1e200) are multiplied up, with few logarithms on the way.
         determinant *= rest
         if not 1e-100 < determinant < 1e100:  # noqa: PLR2004
             log_det += math.log(determinant)

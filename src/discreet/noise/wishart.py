@@ -91,6 +91,8 @@ class WishartNoise:
 
     def draw(self, source: NoiseSource, dim: int, count: int) -> F64:
         """Fresh noise for ``count`` nodes, by Bartlett's decomposition."""
+        if self.dof <= dim:
+            raise ParameterError("dof", f"is {self.dof}; give more than the dimension {dim}")
         nodes = np.empty((count, linalg.packed_size(dim)))
         dofs = self.dof - np.arange(dim, dtype=np.float64)
         for node in nodes:
@@ -110,7 +112,8 @@ class WishartNoise:
 def paper_shift(noise: WishartNoise, setting: Setting) -> tuple[float, NoiseBounds]:
     """Shift by -c of eq:c: rho_min becomes the width of the spectrum, rho_max twice that.
 
-    gamma is the closed bound of pro:accurate_bounds_for_Wishart, up to twice the exact one.
+    gamma is the closed bound of pro:accurate_bounds_for_Wishart, about twice what
+    `WishartNoise.bounds` gives for the same shift.
     """
     centre, stray = noise._roots(setting)  # noqa: SLF001  # one module, one formula
     width = 4 * noise.scale * centre * stray

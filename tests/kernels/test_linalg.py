@@ -1,0 +1,226 @@
+"""Packed algebra against dense NumPy."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from discreet.kernels import linalg
+
+F64 = NDArray[np.float64]
+
+DIMS = st.integers(1, 8)
+EXACT = settings(max_examples=150, deadline=None, derandomize=True)
+
+
+def entries(size: float = 10.0) -> st.SearchStrategy[float]:
+    return st.floats(-size, size, allow_nan=False, width=64)
+
+
+def vectors(dim: int) -> st.SearchStrategy[F64]:
+    return arrays(np.float64, dim, elements=entries())
+
+
+@st.composite
+def symmetric_systems(draw: st.DrawFn) -> tuple[F64, F64]:
+    """Any symmetric matrix, and a vector."""
+    dim = draw(DIMS)
+    half = np.tril(draw(arrays(np.float64, (dim, dim), elements=entries())))
+    return half + np.tril(half, -1).T, draw(vectors(dim))
+
+
+@st.composite
+def positive_systems(draw: st.DrawFn) -> tuple[F64, F64]:
+    """A matrix with eigenvalues from 1 to about 1e4, and a vector."""
+    dim = draw(DIMS)
+    root = draw(arrays(np.float64, (dim, dim), elements=entries()))
+    return root @ root.T + np.eye(dim), draw(vectors(dim))
+
+
+def packed(gram: F64, moment: F64) -> F64:
+    out = np.full(linalg.packed_size(moment.size), np.nan)
+    linalg.pack(gram, moment, out)
+    return out
+
+
+def factored(vector: F64, dim: int, *, shift: float = 0.0, floor: float = 1.0) -> tuple[float, F64]:
+    lower = np.zeros((dim, dim))
+    return linalg.factor(vector, shift, floor, lower), lower
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5, 64])
+def test_the_packed_size_counts_the_lower_triangle_without_its_last_entry(dim: int) -> None:
+    assert linalg.packed_size(dim) == (dim + 1) * (dim + 2) // 2 - 1
+
+
+@EXACT
+@given(symmetric_systems(), entries())
+def test_unpacking_inverts_packing_and_shifts_the_diagonal(
+    system: tuple[F64, F64], shift: float
+) -> None:
+    gram, moment = system
+    again, vector = np.full_like(gram, np.nan), np.full_like(moment, np.nan)
+    linalg.unpack(packed(gram, moment), 0.0, again, vector)
+    assert (again == gram).all()
+    assert (vector == moment).all()
+    linalg.unpack(packed(gram, moment), shift, again, vector)
+    assert (again == gram + shift * np.eye(moment.size)).all()
+
+
+@EXACT
+@given(DIMS.flatmap(lambda dim: arrays(np.float64, dim * (dim + 3) // 2, elements=entries())))
+def test_packing_inverts_unpacking(vector: F64) -> None:
+    dim = (math.isqrt(9 + 8 * vector.size) - 3) // 2
+    gram, moment = np.empty((dim, dim)), np.empty(dim)
+    linalg.unpack(vector, 0.0, gram, moment)
+    assert (gram == gram.T).all()
+    assert (packed(gram, moment) == vector).all()
+
+
+@EXACT
+@given(symmetric_systems())
+def test_packing_reads_only_the_lower_triangle(system: tuple[F64, F64]) -> None:
+    gram, moment = system
+    halved = gram.copy()
+    halved[np.triu_indices(moment.size, 1)] = np.nan
+    assert (packed(halved, moment) == packed(gram, moment)).all()
+
+
+@EXACT
+@given(DIMS.flatmap(vectors), entries())
+def test_a_packed_row_is_the_dense_outer_product(action: F64, reward: float) -> None:
+    out = np.full(linalg.packed_size(action.size), np.nan)
+    linalg.pack_row(action, reward, out)
+    row = np.append(action, reward)
+    lower_triangle = np.outer(row, row)[np.tril_indices(row.size)]
+    assert (out == lower_triangle[:-1]).all()
+
+
+@EXACT
+@given(positive_systems(), st.floats(0.0, 100.0))
+def test_the_factor_is_numpys_cholesky_factor_and_log_determinant(
+    system: tuple[F64, F64], shift: float
+) -> None:
+    gram, moment = system
+    log_det, lower = factored(packed(gram, moment), moment.size, shift=shift)
+    shifted = gram + shift * np.eye(moment.size)
+    np.testing.assert_allclose(lower, np.linalg.cholesky(shifted), rtol=1e-9, atol=1e-9)
+    sign, expected = np.linalg.slogdet(shifted)
+    assert sign == 1.0
+    assert log_det == pytest.approx(expected, rel=1e-10, abs=1e-9)
+
+
+@EXACT
+@given(positive_systems())
+def test_the_solution_is_numpys_solution(system: tuple[F64, F64]) -> None:
+    gram, moment = system
+    vector = packed(gram, moment)
+    _, lower = factored(vector, moment.size)
+    theta = np.full_like(moment, np.nan)
+    linalg.solve(lower, vector, theta)
+    np.testing.assert_allclose(theta, np.linalg.solve(gram, moment), rtol=1e-8, atol=1e-8)
+
+
+@EXACT
+@given(positive_systems())
+def test_back_substitution_solves_with_the_transposed_factor(system: tuple[F64, F64]) -> None:
+    gram, moment = system
+    lower = np.linalg.cholesky(gram)
+    solved = moment.copy()
+    linalg.back_substitute(lower, solved)
+    expected = solve_triangular(lower.T, moment, lower=False)
+    np.testing.assert_allclose(solved, expected, rtol=1e-9, atol=1e-9)
+
+
+@EXACT
+@given(positive_systems())
+def test_what_the_scratch_matrix_held_before_does_not_matter(system: tuple[F64, F64]) -> None:
+    gram, moment = system
+    clean, dirty = np.zeros_like(gram), np.full_like(gram, np.nan)
+    vector = packed(gram, moment)
+    assert linalg.factor(vector, 0.0, 1.0, clean) == linalg.factor(vector, 0.0, 1.0, dirty)
+    assert (np.tril(clean) == np.tril(dirty)).all()
+
+
+def rotated(spectrum: F64) -> F64:
+    rng = np.random.default_rng(0)
+    basis, _ = np.linalg.qr(rng.standard_normal((spectrum.size, spectrum.size)))
+    gram = (basis * spectrum) @ basis.T
+    return 0.5 * (gram + gram.T)
+
+
+@pytest.mark.parametrize("eigenvalue", [1e8, 1e-8, 1e40, 1e-40])
+@pytest.mark.parametrize("shape", [np.diag, rotated])
+def test_the_log_determinant_of_a_large_matrix_neither_overflows_nor_vanishes(
+    eigenvalue: float, shape: object
+) -> None:
+    gram = shape(np.full(200, eigenvalue))
+    log_det, lower = factored(packed(gram, np.zeros(200)), 200)
+    assert log_det == pytest.approx(200 * math.log(eigenvalue), rel=1e-12)
+    np.testing.assert_allclose(lower @ lower.T, gram, rtol=1e-9, atol=1e-9 * eigenvalue)
+
+
+def test_large_and_small_eigenvalues_together_give_the_right_log_determinant() -> None:
+    spectrum = np.geomspace(1e-8, 1e8, 200)
+    for diagonal in (spectrum, spectrum[::-1], np.random.default_rng(1).permutation(spectrum)):
+        log_det, _ = factored(packed(np.diag(diagonal), np.zeros(200)), 200)
+        assert log_det == pytest.approx(0.0, abs=1e-9)
+    separate = np.r_[np.full(100, 1e8), np.full(100, 1e-7)]
+    log_det, _ = factored(packed(np.diag(separate), np.zeros(200)), 200)
+    assert log_det == pytest.approx(100 * math.log(10.0), rel=1e-12)
+
+
+@EXACT
+@given(
+    symmetric_systems(),
+    st.sampled_from([0.001, 1.0, 64.0]),
+)
+def test_a_matrix_that_is_not_positive_definite_is_lifted_by_the_first_power_that_helps(
+    system: tuple[F64, F64], floor: float
+) -> None:
+    gram, moment = system
+    dim = moment.size
+    # With a lowest eigenvalue of -3.3 floors, 1 and 2 floors are too little and 4 are enough.
+    gram = gram - (np.linalg.eigvalsh(gram)[0] + 3.3 * floor) * np.eye(dim)
+    vector = packed(gram, moment)
+    log_det, lower = factored(vector, dim, floor=floor)
+    assert math.isfinite(log_det)
+    assert np.isfinite(lower).all()
+    lifted = gram + 4 * floor * np.eye(dim)
+    np.testing.assert_allclose(lower @ lower.T, lifted, rtol=1e-9, atol=1e-9)
+    again, same = factored(vector, dim, floor=floor)
+    assert again == log_det
+    assert (same == lower).all()
+
+
+@pytest.mark.parametrize("dim", [1, 3, 20])
+def test_a_singular_matrix_is_lifted_by_the_floor(dim: int) -> None:
+    log_det, lower = factored(np.zeros(linalg.packed_size(dim)), dim, floor=0.25)
+    assert log_det == pytest.approx(dim * math.log(0.25))
+    np.testing.assert_array_equal(lower, 0.5 * np.eye(dim))
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+@pytest.mark.parametrize("floor", [1e-6, 1.0, 1e6])
+def test_lifting_is_finite_however_far_the_matrix_is_from_positive(
+    scale: float, floor: float
+) -> None:
+    rng = np.random.default_rng(2)
+    noise = rng.standard_normal((10, 10))
+    vector = packed(-scale * (noise @ noise.T), rng.standard_normal(10))
+    log_det, lower = factored(vector, 10, floor=floor)
+    theta = np.empty(10)
+    linalg.solve(lower, vector, theta)
+    assert math.isfinite(log_det)
+    assert np.isfinite(lower).all()
+    assert np.isfinite(theta).all()
+
+
+def test_a_matrix_that_holds_nan_comes_back_as_nan_and_does_not_hang() -> None:
+    log_det, _ = factored(np.full(linalg.packed_size(3), np.nan), 3)
+    assert math.isnan(log_det)

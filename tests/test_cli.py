@@ -1,0 +1,166 @@
+"""The command line: its JSON, its tables, and one line for every error."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from discreet import __version__
+from discreet.cli import app
+from discreet.variants import VARIANTS
+
+PLAN = ["plan", "--variant=gaussian", "--horizon=1e6", "--dim=3", "--epsilon=1", "--delta=1e-6"]
+SIMULATE = ["simulate", "--variant=gaussian", "--horizon=1000", "--dim=3", "--epsilon=1"]
+SIMULATE = [*SIMULATE, "--delta=1e-6", "--seeds=2", "--jobs=1"]
+
+
+def discreet(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603  # our own command
+        [sys.executable, "-m", "discreet", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def as_json(*arguments: str) -> dict:
+    outcome = CliRunner().invoke(app, [*arguments, "--json"])
+    assert outcome.exit_code == 0, outcome.output
+    return json.loads(outcome.stdout)
+
+
+def test_simulate_keeps_its_contract(variant) -> None:  # noqa: ANN001
+    found = as_json(*SIMULATE, f"--variant={variant.name}", "--rounds=300", "--gap=0.1")
+    assert found["variant"] == variant.name
+    assert found["rounds"] == 300
+    assert found["seeds"] == 2
+    regret = found["pseudo_regret"]
+    assert set(regret) == {"mean", "stderr", "per_seed", "curve"}
+    assert len(regret["per_seed"]) == 2
+    assert regret["curve"][-1] == [300, pytest.approx(regret["mean"])]
+    assert found["rounds_per_second"] > 0
+    assert found["guarantee"]["epsilon"] == (1.0 if variant.private else None)
+
+
+@pytest.mark.parametrize("env", ["sphere", "fixed", "basis"])
+@pytest.mark.parametrize("policy", ["ucb", "thompson", "greedy"])
+def test_simulate_knows_every_environment_and_policy(env: str, policy: str) -> None:
+    found = as_json(*SIMULATE, f"--env={env}", f"--policy={policy}", "--actions=4")
+    assert found["pseudo_regret"]["mean"] > 0
+
+
+def test_simulate_takes_gaussian_rewards_trees_and_shifts() -> None:
+    as_json(*SIMULATE, "--variant=nonprivate", "--rewards=gaussian", "--shift=2.5")
+    as_json(*SIMULATE, "--tree=covering")
+    as_json(*SIMULATE, "--rho-min=1e5")
+
+
+def test_seeds_can_be_continued() -> None:
+    both = as_json(*SIMULATE)["pseudo_regret"]["per_seed"]
+    second = as_json(*SIMULATE, "--seeds=1", "--first-seed=1")["pseudo_regret"]["per_seed"]
+    assert both[1:] == second
+
+
+def test_plan_gives_the_gap_bound_only_with_a_gap() -> None:
+    assert "gap_regret_bound" not in as_json(*PLAN)
+    found = as_json(*PLAN, "--gap=0.1")
+    assert found["gap_regret_bound"] > 0
+    assert found["leading_term"] > 0
+    assert "joint differential privacy" in found["guarantee"]["text"]
+
+
+def test_plan_takes_the_same_options_for_every_variant(variant) -> None:  # noqa: ANN001
+    assert as_json(*PLAN, f"--variant={variant.name}")["variant"] == variant.name
+
+
+def test_variants_are_listed() -> None:
+    assert set(as_json("variants")) == set(VARIANTS)
+
+
+@pytest.mark.parametrize("command", [PLAN, SIMULATE, ["variants"]], ids=lambda c: c[0])
+def test_without_json_there_is_a_table(command: list[str]) -> None:
+    outcome = CliRunner().invoke(app, command)
+    assert outcome.exit_code == 0
+    assert "gaussian" in outcome.stdout
+    assert "┃" in outcome.stdout
+
+
+BAD = {
+    "epsilon zero": ([*PLAN, "--epsilon=0"], "epsilon"),
+    "epsilon missing": (PLAN[:4], "epsilon"),
+    "delta missing": (PLAN[:5], "delta"),
+    "delta one": ([*PLAN, "--delta=1"], "delta"),
+    "alpha one": ([*PLAN, "--failure-prob=1"], "failure_prob"),
+    "horizon zero": ([*PLAN, "--horizon=0"], "horizon"),
+    "horizon not whole": ([*PLAN, "--horizon=1.5"], "--horizon"),
+    "horizon infinite": ([*PLAN, "--horizon=inf"], "--horizon"),
+    "horizon no number": ([*PLAN, "--horizon=soon"], "--horizon"),
+    "dim zero": ([*PLAN, "--dim=0"], "dim"),
+    "gap zero": ([*PLAN, "--gap=0"], "gap"),
+    "unknown variant": ([*PLAN, "--variant=best"], "variant"),
+    "tree where there is none": ([*PLAN, "--variant=nonprivate", "--tree=covering"], "tree"),
+    "unknown tree": ([*PLAN, "--tree=oak"], "tree"),
+    "wishart covering": ([*PLAN, "--variant=wishart", "--tree=covering"], "tree"),
+    "shift twice": ([*PLAN, "--shift=1", "--rho-min=1"], "shift"),
+    "shift too small": ([*PLAN, "--shift=0"], "shift"),
+    "unknown option": ([*PLAN, "--horizn=5"], "--horizn"),
+    "unknown command": (["plna"], "plna"),
+    "missing option": (["plan"], "--variant"),
+    "unknown env": ([*SIMULATE, "--env=moon"], "env"),
+    "unknown policy": ([*SIMULATE, "--policy=luck"], "policy"),
+    "unknown rewards": ([*SIMULATE, "--rewards=gold"], "rewards"),
+    "too many rounds": ([*SIMULATE, "--rounds=1001"], "rounds"),
+    "no seeds": ([*SIMULATE, "--seeds=0"], "seeds"),
+    "no workers": ([*SIMULATE, "--jobs=0"], "jobs"),
+    "no actions": ([*SIMULATE, "--actions=0"], "actions"),
+    "gap too wide": ([*SIMULATE, "--gap=1.5"], "gap"),
+    "negative optimism": ([*SIMULATE, "--optimism=-1"], "optimism"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_on_standard_error(
+    case: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from discreet.cli import main  # noqa: PLC0415  # the function, not the module
+
+    arguments, named = BAD[case]
+    monkeypatch.setattr(sys, "argv", ["discreet", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    printed = capsys.readouterr()
+    assert stopped.value.code == 2
+    assert printed.out == ""
+    assert printed.err.startswith("discreet: ")
+    assert printed.err.count("\n") == 1
+    assert named in printed.err
+
+
+def test_the_command_is_a_process_like_any_other() -> None:
+    done = discreet("plan", "--variant=gaussian", "--horizon=0", "--dim=5")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "discreet: horizon: is 0; give a whole number of at least 1\n"
+    assert discreet("--version").stdout == f"discreet {__version__}\n"
+    helped = discreet()
+    assert helped.returncode == 0
+    assert "simulate" in helped.stdout
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    done = discreet("demo", "--out", str(blocked / "demo"))
+    assert done.returncode == 2
+    assert done.stderr.strip().count("\n") == 0
+
+
+def test_importing_the_package_is_light() -> None:
+    # Neither the compiler nor the plotting library may load before they are needed.
+    script = "import sys, discreet; print({'numba', 'matplotlib', 'scipy'} & set(sys.modules))"
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\n"
