@@ -1,0 +1,119 @@
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from discreet import theory
+from discreet.report import comparison
+from discreet.report.comparison import Comparison
+from discreet.report.numbers import IN_A_TERMINAL
+from discreet.simulate import Outcome
+
+MakeOutcome = Callable[[str, list[list[float]]], Outcome]
+
+
+@pytest.fixture
+def compared(make_outcome: MakeOutcome) -> Comparison:
+    outcomes = (
+        make_outcome("nonprivate", [[1.0, 5.0, 10.0], [1.0, 6.0, 14.0]]),
+        make_outcome("gaussian", [[1.0, 9.0, 100.0], [1.0, 9.0, 140.0]]),
+        make_outcome("gaussian-opt", [[1.0, 9.0, 90.0], [1.0, 9.0, 94.0]]),
+        make_outcome("wishart", [[1.0, 9.0, 300.0], [1.0, 9.0, 340.0]]),
+    )
+    return Comparison(title="Gap 0", gap=0.0, outcomes=outcomes, baseline="nonprivate")
+
+
+def test_the_table_holds_each_variant_with_its_own_numbers(compared: Comparison) -> None:
+    table = compared.table()
+    assert [row[:3] for row in table.rows] == [
+        ("nonprivate", "12.0 ± 2.0", "1"),
+        ("gaussian", "120 ± 20", "10"),
+        ("gaussian-opt", "92.0 ± 2.0", "7.7 ± 1.1"),
+        ("wishart", "320 ± 20", "26.7 ± 2.8"),
+    ]
+    assert "100 rounds" in table.title
+    assert "standard error over 2 seeds" in table.title
+
+
+def test_a_terminal_gets_plain_characters(compared: Comparison) -> None:
+    table = compared.table(IN_A_TERMINAL)
+    assert "".join([table.title, *table.columns, *sum(table.rows, ())]).isascii()
+    assert table.rows[1][1] == "120 +- 20"
+
+
+def test_the_bound_is_the_smaller_of_the_theorems_that_apply(compared: Comparison) -> None:
+    mechanism = compared.outcomes[0].simulation.mechanism
+    general = theory.regret_bound(mechanism.setting, mechanism.bounds)
+    wide = theory.gap_regret_bound(mechanism.setting, mechanism.bounds, gap=1.4)
+    assert wide < general
+    assert compared.rows()[0].bound == general
+    assert replace(compared, gap=1.4).rows()[0].bound == wide
+    assert replace(compared, gap=1e-3).rows()[0].bound == general
+
+
+def test_no_bound_is_closer_to_its_regret_than_the_least_slack(compared: Comparison) -> None:
+    factors = [row.bound / row.regret.mean for row in compared.rows()]
+    assert compared.least_slack() == min(factors)
+
+
+def test_the_sentence_names_the_least_and_the_largest(compared: Comparison) -> None:
+    sentence = compared.sentence()
+    assert "nonprivate lost 12.0 ± 2.0" in sentence
+    assert "gaussian-opt has the smallest mean, 92.0 ± 2.0" in sentence
+    assert "wishart the largest, 320 ± 20" in sentence
+
+
+def test_a_baseline_alone_makes_a_sentence(compared: Comparison) -> None:
+    alone = replace(compared, outcomes=compared.outcomes[:1])
+    assert alone.sentence() == "Gap 0: nonprivate lost 12.0 ± 2.0."
+
+
+def test_a_baseline_without_regret_leaves_the_ratio_open(
+    compared: Comparison, make_outcome: MakeOutcome
+) -> None:
+    perfect = make_outcome("nonprivate", [[0.0, 0.0, 0.0]] * 2)
+    one = replace(compared, outcomes=(perfect, *compared.outcomes[1:]))
+    assert [row[2] for row in one.table().rows] == ["", "", "", ""]
+    assert "times the smallest" not in comparison.logarithmic_curves([one]).caption
+    json.dumps(one.to_json(), allow_nan=False)
+
+
+def test_the_caption_says_what_the_band_is_and_why_the_axes_are_logarithmic(
+    compared: Comparison,
+) -> None:
+    caption = comparison.logarithmic_curves([compared]).caption
+    assert "one standard error either side" in caption
+    assert "the largest regret here is 27 times the smallest" in caption
+
+
+def test_json_survives_a_round_trip(compared: Comparison) -> None:
+    found = compared.to_json()
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    gaussian = found["variants"][1]
+    assert gaussian["variant"] == "gaussian"
+    assert gaussian["pseudo_regret"]["per_seed"] == [100.0, 140.0]
+    assert gaussian["ratio"]["mean"] == pytest.approx(10.0)
+
+
+def test_a_single_seed_is_told_as_one(make_outcome: MakeOutcome) -> None:
+    outcomes = tuple(make_outcome(name, [[1.0, 5.0, 10.0]]) for name in ("nonprivate", "wishart"))
+    one = Comparison(title="Gap 0", gap=0.0, outcomes=outcomes, baseline="nonprivate")
+    assert one.table().rows[1][1] == "10 (one seed)"
+    assert "over 1 seed" in one.table().title
+    json.dumps(one.to_json(), allow_nan=False)
+
+
+def test_every_variant_has_its_guarantee_and_equal_ones_stand_together(
+    compared: Comparison,
+) -> None:
+    items = dict(comparison.guarantees(compared.outcomes).items)
+    assert list(items) == ["nonprivate", "gaussian, gaussian-opt", "wishart"]
+    for outcome in compared.outcomes:
+        assert str(outcome.simulation.mechanism.guarantee) in items.values()
+
+
+def test_curves_end_where_the_table_says(compared: Comparison) -> None:
+    ends = [float(curve.mean[-1]) for curve in compared.panel().curves]
+    np.testing.assert_allclose(ends, [row.regret.mean for row in compared.rows()])
