@@ -13,16 +13,17 @@ from discreet.errors import ParameterError
 from discreet.policy import UCB, Thompson, greedy
 
 
+def region_of(centre: np.ndarray, gram: np.ndarray, radius: float) -> Ellipsoid:
+    lower = np.linalg.cholesky(gram)
+    factor = np.tril(lower, -1) + np.diag(1.0 / np.diag(lower))
+    return Ellipsoid(centre=centre, whitened=lower.T @ centre, factor=factor, radius=radius)
+
+
 def random_region(rng: np.random.Generator, dim: int) -> tuple[Ellipsoid, np.ndarray]:
     """A confidence set, and its matrix."""
     root = rng.standard_normal((dim, dim + 2))
     gram = root @ root.T + 0.1 * np.eye(dim)
-    region = Ellipsoid(
-        centre=rng.standard_normal(dim),
-        lower=np.linalg.cholesky(gram),
-        radius=float(rng.uniform(0.1, 5.0)),
-    )
-    return region, gram
+    return region_of(rng.standard_normal(dim), gram, float(rng.uniform(0.1, 5.0))), gram
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
@@ -72,12 +73,13 @@ def test_thompson_chooses_between_two_actions_with_the_right_probability(optimis
     lower = np.linalg.cholesky(gram)
     # The estimate grows with the scale, so that the odds are far from even in every case.
     centre = optimism * np.array([0.9, 0.2])
-    region = Ellipsoid(centre=centre, lower=lower, radius=1.3)
+    region = region_of(centre, gram, 1.3)
     actions = np.array([[1.0, 0.3], [0.2, 0.8]])
     rule = Thompson(optimism=optimism)
-    before = region.centre.copy()
+    before = region.centre.copy(), region.whitened.copy(), region.factor.copy()
     wins = sum(rule.choose(region, actions) == 0 for _ in range(size))
-    assert (region.centre == before).all()
+    for now, then in zip((region.centre, region.whitened, region.factor), before, strict=True):
+        assert (now == then).all()
 
     difference = actions[0] - actions[1]
 

@@ -3,6 +3,8 @@
 import json
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -179,7 +181,8 @@ def simulate(
     )
     many = range(first_seed, first_seed + count("seeds", seeds))
     workers = os.cpu_count() or 1 if jobs is None else jobs
-    outcome = simulation.simulate(played, seeds=many, jobs=workers, on_seed=_progress(len(many)))
+    with _progress(len(many)) as on_seed:
+        outcome = simulation.simulate(played, seeds=many, jobs=workers, on_seed=on_seed)
     found = outcome.to_json()
     if as_json:
         _print_json(found)
@@ -222,7 +225,8 @@ def demo(
 
     workers = os.cpu_count() or 1 if jobs is None else jobs
     out.mkdir(parents=True, exist_ok=True)  # rather fail now than after a minute's work
-    result = show.run(jobs=workers, on_step=_progress(show.STEPS))
+    with _progress(show.STEPS) as on_step:
+        result = show.run(jobs=workers, on_step=on_step)
     page = show.write_report(result, out)
     if as_json:
         _print_json({"report": str(page), **result.to_json()})
@@ -277,24 +281,23 @@ def _one_of(parameter: str, name: str, table: dict[str, Any]) -> Any:  # noqa: A
     return table[name]
 
 
-def _progress(total: int) -> Any:  # noqa: ANN401
-    """A callback that shows a bar on standard error, if somebody is watching."""
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], None] | None]:
+    """A callback that moves a bar on standard error, or None if nobody is watching."""
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import TimeRemainingColumn as TimeLeftColumn
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        return None
-    bar = Progress(console=console, transient=True)
-    task = bar.add_task("playing", total=total)
-    bar.start()
-
-    def update(done: int) -> None:
-        bar.update(task, completed=done)
-        if done >= total:
-            bar.stop()
-
-    return update
+        yield None
+        return
+    columns = (TextColumn("{task.completed} of {task.total}"), BarColumn())
+    with Progress(
+        *columns, TimeElapsedColumn(), TimeLeftColumn(), console=console, transient=True
+    ) as bar:
+        task = bar.add_task("playing", total=total)
+        yield lambda done: bar.update(task, completed=done)
 
 
 def _print_json(value: dict[str, Any]) -> None:
@@ -303,20 +306,22 @@ def _print_json(value: dict[str, Any]) -> None:
 
 def _print_table(title: str, columns: list[str], rows: list[tuple[Any, ...]]) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left")
+    table = Table(title=escape(title), title_justify="left")
     for column in columns:
-        table.add_column(column)
+        table.add_column(escape(column), overflow="fold")
     for row in rows:
-        table.add_row(*(f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row))
+        cells = (f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row)
+        table.add_row(*map(escape, cells))
     Console().print(table)
 
 
 def _print_text(text: str) -> None:
     from rich.console import Console
 
-    Console().print(text, highlight=False)
+    Console().print(text, highlight=False, markup=False)
 
 
 def _note(message: str) -> None:

@@ -49,17 +49,26 @@ def radius_bound(setting: Setting, bounds: NoiseBounds, *, rounds: int) -> float
 
 @dataclass(frozen=True, eq=False)
 class Ellipsoid:
-    """All theta with ||theta - centre||_V <= radius, where V = lower @ lower.T.
+    """All theta with ||theta - centre||_V <= radius.
 
     Attributes:
-        centre: the private estimate, shape (d,).
-        lower: the Cholesky factor of the released Gram matrix, shape (d, d).
+        centre: the private estimate V^-1 u, shape (d,).
+        whitened: L^-1 u for the Cholesky factor L of V, shape (d,).
+        factor: L with the reciprocals of its diagonal, as the kernels take it, shape (d, d).
         radius: beta_t.
     """
 
     centre: F64
-    lower: F64
+    whitened: F64
+    factor: F64
     radius: float
+
+    @property
+    def lower(self) -> F64:
+        """The Cholesky factor L of V, shape (d, d)."""
+        full = self.factor.copy()
+        np.fill_diagonal(full, 1.0 / np.diag(self.factor))
+        return full
 
     def distance(self, theta: F64) -> float:
         """||theta - centre||_V."""
@@ -75,9 +84,11 @@ def ellipsoid(release: Release) -> Ellipsoid:
     dim = release.moment.size
     packed = np.empty(linalg.packed_size(dim))
     linalg.pack(release.gram, release.moment, packed)
-    lower = np.zeros((dim, dim))
-    centre = np.empty(dim)
-    log_det = linalg.factor(packed, 0.0, mechanism.bounds.rho_min, lower)
-    linalg.solve(lower, packed, centre)
+    factor = np.zeros((dim, dim))
+    log_det = linalg.factor(packed, 0.0, mechanism.bounds.rho_min, factor)
+    whitened = np.array(release.moment)
+    linalg.whiten(factor, whitened)
+    centre = whitened.copy()
+    linalg.unwhiten(factor, centre)
     terms = radius_terms(mechanism.setting, mechanism.bounds)
-    return Ellipsoid(centre, lower, score.radius(log_det, *terms))
+    return Ellipsoid(centre, whitened, factor, score.radius(log_det, *terms))

@@ -14,11 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import checks
 from discreet.errors import ParameterError
 from discreet.kernels import arms, random
-from discreet.kernels.rounds import World as WorldArrays
+from discreet.kernels.arms import World as WorldArrays
 from discreet.problem import Problem
 
 F64 = NDArray[np.float64]
 
+BATCHED_ACTIONS = 512  # fresh decision sets are drawn for this many actions at a time
 TOP_MEAN = 0.75  # the optimal action's mean reward on the sphere; the band's other end is minus it
 
 
@@ -51,6 +52,7 @@ class World:
         """Wrap the arrays that the compiled loop also uses."""
         self.arrays = arrays
         self.state = state
+        self._start = 0
 
     @property
     def theta(self) -> F64:
@@ -59,20 +61,15 @@ class World:
 
     def decision_set(self) -> F64:
         """The next round's actions, shape (K, d)."""
-        world = self.arrays
-        if world.fresh:
-            arms.sphere(
-                self.state, world.theta, world.top, world.low, world.high, world.actions,
-                world.means,
-            )  # fmt: skip
-        return world.actions.T.copy()
+        self._start = arms.next_set(self.state, self.arrays)
+        return self.arrays.actions[:, self._start : self._start + self.arrays.n_actions].T.copy()
 
     def pull(self, index: int) -> tuple[float, float]:
         """The reward for an action of the current decision set, and its pseudo-regret."""
         world = self.arrays
-        mean = float(world.means[index])
-        best = world.top if world.fresh else float(world.means.max())
-        return arms.reward(self.state, mean, world.reward_std, world.reward_bound), best - mean
+        mean = float(world.means[self._start + index])
+        reward = arms.reward(self.state, mean, world.reward_std, world.reward_bound)
+        return reward, arms.best_mean(world) - mean
 
 
 class Environment(Protocol):
@@ -119,14 +116,17 @@ class Sphere:
         """A world with a random unit vector as its parameter."""
         state = random.seed_state(sequence)
         theta = _unit_rows(state, 1, self.dim)[0]
+        batch = self.n_actions * max(1, BATCHED_ACTIONS // self.n_actions)
         arrays = WorldArrays(
             fresh=True,
+            n_actions=self.n_actions,
             theta=theta,
             top=TOP_MEAN,
             low=-TOP_MEAN,
             high=TOP_MEAN - self.gap,
-            actions=np.empty((self.dim, self.n_actions)),
-            means=np.zeros(self.n_actions),
+            actions=np.zeros((self.dim, batch)),
+            means=np.zeros(batch),
+            next_start=np.array([batch]),
             reward_std=self.rewards.std,
             reward_bound=self.rewards.bound,
         )
@@ -245,12 +245,14 @@ def _unit_rows(state: NDArray[np.uint64], count: int, dim: int) -> F64:
 def _static(actions: F64, theta: F64, rewards: Rewards) -> WorldArrays:
     return WorldArrays(
         fresh=False,
+        n_actions=len(actions),
         theta=theta,
         top=0.0,
         low=0.0,
         high=0.0,
         actions=np.ascontiguousarray(actions.T),
         means=actions @ theta,
+        next_start=np.zeros(1, dtype=np.int64),
         reward_std=rewards.std,
         reward_bound=rewards.bound,
     )

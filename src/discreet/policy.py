@@ -48,7 +48,7 @@ class UCB:
 
     def choose(self, region: Ellipsoid, actions: F64) -> int:
         """The first action with the largest upper confidence bound."""
-        return _best(region.centre, region, self.optimism * region.radius, actions)
+        return _best(region, region.whitened, self.optimism * region.radius, actions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,10 +67,10 @@ class Thompson:
 
     def choose(self, region: Ellipsoid, actions: F64) -> int:
         """The first best action for the drawn parameter."""
-        theta = region.centre.copy()
-        normals = np.random.default_rng().standard_normal(theta.size)
-        score.sample_theta(theta, region.lower, self.optimism * region.radius, normals)
-        return _best(theta, region, 0.0, actions)
+        # In whitened coordinates the draw is a standard normal times the radius.
+        normals = np.random.default_rng().standard_normal(region.whitened.size)
+        drawn = region.whitened + self.optimism * region.radius * normals
+        return _best(region, drawn, 0.0, actions)
 
 
 RULES: dict[str, type[UCB] | type[Thompson]] = {"ucb": UCB, "thompson": Thompson}
@@ -94,7 +94,7 @@ def greedy() -> UCB:
     return UCB(optimism=0.0)
 
 
-def _best(theta: F64, region: Ellipsoid, bonus: float, actions: F64) -> int:
-    count, dim = actions.shape
-    work = np.empty((dim + 2, count))
-    return score.best(np.ascontiguousarray(actions.T), theta, region.lower, bonus, work)
+def _best(region: Ellipsoid, whitened: F64, bonus: float, actions: F64) -> int:
+    feature_major = np.ascontiguousarray(actions.T)
+    scores = np.empty(len(actions))
+    return score.best(feature_major, 0, whitened, region.factor, bonus, scores)

@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from discreet.environments import BATCHED_ACTIONS, Basis, Environment, Fixed, Sphere
 from discreet.kernels import arms, random
 
 F64 = NDArray[np.float64]
@@ -41,25 +42,62 @@ class Rounds(NamedTuple):
         return self.means == TOP
 
 
-def random_unit(dim: int) -> F64:
-    vector = np.random.default_rng(dim).standard_normal(dim)
-    return vector / np.linalg.norm(vector)
-
-
 _PLAYED: dict[tuple[int, float], Rounds] = {}
 
 
 def play(dim: int, gap: float) -> Rounds:
     """The same rounds for every test that asks."""
     if (dim, gap) not in _PLAYED:
-        state, theta = stream(dim), random_unit(dim)
-        buffer, means = np.empty((dim, COUNT)), np.empty(COUNT)
-        played = Rounds(theta, np.empty((ROUNDS, COUNT, dim)), np.empty((ROUNDS, COUNT)))
+        world = Sphere(dim=dim, n_actions=COUNT, gap=gap).start(np.random.SeedSequence(dim))
+        arrays = world.arrays
+        played = Rounds(arrays.theta, np.empty((ROUNDS, COUNT, dim)), np.empty((ROUNDS, COUNT)))
         for turn in range(ROUNDS):
-            arms.sphere(state, theta, TOP, -TOP, TOP - gap, buffer, means)
-            played.actions[turn], played.means[turn] = buffer.T, means
+            start = arms.next_set(world.state, arrays)
+            played.actions[turn] = arrays.actions[:, start : start + COUNT].T
+            played.means[turn] = arrays.means[start : start + COUNT]
         _PLAYED[dim, gap] = played
     return _PLAYED[dim, gap]
+
+
+@pytest.mark.parametrize("count", [1, 7, 25, 256, 257, 512, 513, 1_000])
+def test_a_batch_of_sets_is_used_one_after_the_other_and_then_drawn_afresh(count: int) -> None:
+    world = Sphere(dim=3, n_actions=count).start(np.random.SeedSequence(18))
+    state, arrays = world.state, world.arrays
+    batch = max(1, BATCHED_ACTIONS // count)
+    assert arrays.actions.shape == (3, batch * count)
+    assert arrays.means.shape == (batch * count,)
+    before = arrays.actions.copy()
+    for _ in range(3):
+        assert arms.next_set(state, arrays) == 0
+        drawn, means, then = arrays.actions.copy(), arrays.means.copy(), state.copy()
+        assert not (drawn == before).any()
+        for turn in range(1, batch):
+            assert arms.next_set(state, arrays) == turn * count
+        np.testing.assert_array_equal(arrays.actions, drawn)
+        np.testing.assert_array_equal(arrays.means, means)
+        np.testing.assert_array_equal(state, then)
+        before = drawn
+
+
+@pytest.mark.parametrize("environment", [Fixed(dim=3, n_actions=5), Basis(dim=4)])
+def test_a_static_world_offers_the_same_set_in_every_round(environment: Environment) -> None:
+    world = environment.start(np.random.SeedSequence(19))
+    state, arrays = world.state, world.arrays
+    then, actions, means = state.copy(), arrays.actions.copy(), arrays.means.copy()
+    assert {arms.next_set(state, arrays) for _ in range(1_000)} == {0}
+    np.testing.assert_array_equal(state, then)
+    np.testing.assert_array_equal(arrays.actions, actions)
+    np.testing.assert_array_equal(arrays.means, means)
+    np.testing.assert_allclose(actions.T @ arrays.theta, means, rtol=0, atol=1e-15)
+    assert arms.best_mean(arrays) == means.max()
+
+
+def test_the_best_mean_of_a_fresh_world_is_the_top() -> None:
+    world = Sphere(dim=3, n_actions=5).start(np.random.SeedSequence(20))
+    assert arms.best_mean(world.arrays) == TOP
+    start = arms.next_set(world.state, world.arrays)
+    assert arms.best_mean(world.arrays) == TOP
+    assert world.arrays.means[start : start + 5].max() == TOP
 
 
 @pytest.mark.parametrize(("dim", "gap"), BANDS)
@@ -191,21 +229,62 @@ def test_direction_and_inner_product_are_independent(dim: int, gap: float) -> No
     assert np.abs(scores(leaning)).max() > 6.0
 
 
+@pytest.mark.parametrize(("dim", "gap"), BANDS)
+def test_no_action_is_offered_twice(dim: int, gap: float) -> None:
+    played = play(dim, gap)
+    # In two dimensions there are only two optimal actions.
+    kept = played.actions[~played.optimal] if dim == 2 else played.actions.reshape(-1, dim)
+    for coordinate in kept.T:
+        assert np.unique(coordinate).size == coordinate.size
+
+
+@pytest.mark.parametrize(("dim", "gap"), BANDS)
+def test_neighbouring_sets_and_neighbouring_actions_are_independent(dim: int, gap: float) -> None:
+    played = play(dim, gap)
+    across, _ = directions(played)
+    across = across.reshape(ROUNDS, COUNT, dim - 1)
+    inner = np.where(played.optimal, np.nan, played.means)
+    inner = (inner - np.nanmean(inner)) / np.nanstd(inner)
+    inner = np.nan_to_num(inner)[:, :, None]  # the optimal ones count for nothing
+
+    def scores(values: F64, per_product: float) -> F64:
+        """Standard scores of the products with the next four sets and the next four actions."""
+        products = [(values[lag:] * values[:-lag]).sum(axis=-1) for lag in (1, 2, 3, 4)]
+        products += [(values[:, k:] * values[:, :-k]).sum(axis=-1) for k in (1, 2, 3, 4)]
+        return np.array([p.sum() / math.sqrt(per_product * p.size) for p in products])
+
+    # 32 scores at 6 standard deviations: 1e-7 in all.
+    for values, variance in ((across, 1 / (dim - 1)), (inner, (1 - 1 / COUNT) ** 2)):
+        assert np.abs(scores(values, variance)).max() < 6.0
+        for echo in (np.roll(values, 1, axis=0), np.roll(values, 1, axis=1)):
+            assert np.abs(scores(values + 0.05 * echo, variance)).max() > 6.0
+
+
+@pytest.mark.parametrize(("dim", "gap"), BANDS)
+def test_the_place_of_the_optimal_action_tells_nothing_of_the_next(dim: int, gap: float) -> None:
+    places = play(dim, gap).optimal.argmax(axis=1)
+    for lag in (1, 2, BATCHED_ACTIONS // COUNT):
+        moves = np.bincount((places[lag:] - places[:-lag]) % COUNT, minlength=COUNT)
+        assert stats.chisquare(moves).pvalue > FLAKE
+        biased = moves + np.where(np.arange(COUNT) == 0, 200, 0)
+        assert stats.chisquare(biased).pvalue < FLAKE
+
+
 @pytest.mark.parametrize("dim", [2, 5])
 def test_theta_along_an_axis_is_no_special_case(dim: int) -> None:
-    theta = np.eye(dim)[0]
-    actions, means = np.empty((dim, 1_000)), np.empty(1_000)
-    arms.sphere(stream(12), theta, TOP, -TOP, TOP, actions, means)
-    assert np.abs(np.linalg.norm(actions, axis=0) - 1).max() < 1e-12
-    assert np.abs(actions[0] - means).max() < 1e-12
+    world = Sphere(dim=dim, n_actions=1_000).start(np.random.SeedSequence(12))
+    arrays = world.arrays._replace(theta=np.eye(dim)[0])
+    assert arms.next_set(world.state, arrays) == 0
+    assert np.abs(np.linalg.norm(arrays.actions, axis=0) - 1).max() < 1e-12
+    assert np.abs(arrays.actions[0] - arrays.means).max() < 1e-12
 
 
 def test_a_single_action_is_the_optimal_one() -> None:
-    theta = random_unit(4)
-    actions, means = np.empty((4, 1)), np.empty(1)
-    arms.sphere(stream(13), theta, TOP, -TOP, TOP, actions, means)
-    assert means[0] == TOP
-    assert actions[:, 0] @ theta == pytest.approx(TOP, abs=1e-12)
+    world = Sphere(dim=4, n_actions=1).start(np.random.SeedSequence(13))
+    arms.next_set(world.state, world.arrays)
+    assert (world.arrays.means == TOP).all()
+    inner = world.arrays.theta @ world.arrays.actions
+    assert np.abs(inner - TOP).max() < 1e-12
 
 
 @pytest.mark.parametrize("mean", [-1.0, -0.75, -0.1, 0.0, 0.4, 0.75, 1.0])

@@ -48,9 +48,17 @@ def packed(gram: F64, moment: F64) -> F64:
     return out
 
 
+def inverted_diagonal(lower: F64) -> F64:
+    """From a Cholesky factor to the kernels' form of it, and back."""
+    return np.tril(lower, -1) + np.diag(1.0 / np.diag(lower))
+
+
 def factored(vector: F64, dim: int, *, shift: float = 0.0, floor: float = 1.0) -> tuple[float, F64]:
+    """The log-determinant and the Cholesky factor itself."""
     lower = np.zeros((dim, dim))
-    return linalg.factor(vector, shift, floor, lower), lower
+    log_det = linalg.factor(vector, shift, floor, lower)
+    assert (np.triu(lower, 1) == 0.0).all()
+    return log_det, inverted_diagonal(lower)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 5, 64])
@@ -119,22 +127,44 @@ def test_the_factor_is_numpys_cholesky_factor_and_log_determinant(
 @given(positive_systems())
 def test_the_solution_is_numpys_solution(system: tuple[F64, F64]) -> None:
     gram, moment = system
-    vector = packed(gram, moment)
-    _, lower = factored(vector, moment.size)
-    theta = np.full_like(moment, np.nan)
-    linalg.solve(lower, vector, theta)
+    lower = np.full_like(gram, np.nan)
+    linalg.factor(packed(gram, moment), 0.0, 1.0, lower)
+    theta = moment.copy()
+    linalg.whiten(lower, theta)
+    linalg.unwhiten(lower, theta)
     np.testing.assert_allclose(theta, np.linalg.solve(gram, moment), rtol=1e-8, atol=1e-8)
 
 
 @EXACT
 @given(positive_systems())
-def test_back_substitution_solves_with_the_transposed_factor(system: tuple[F64, F64]) -> None:
+def test_whitening_solves_with_the_factor(system: tuple[F64, F64]) -> None:
     gram, moment = system
     lower = np.linalg.cholesky(gram)
     solved = moment.copy()
-    linalg.back_substitute(lower, solved)
+    linalg.whiten(inverted_diagonal(lower), solved)
+    expected = solve_triangular(lower, moment, lower=True)
+    np.testing.assert_allclose(solved, expected, rtol=1e-9, atol=1e-9)
+
+
+@EXACT
+@given(positive_systems())
+def test_unwhitening_solves_with_the_transposed_factor(system: tuple[F64, F64]) -> None:
+    gram, moment = system
+    lower = np.linalg.cholesky(gram)
+    solved = moment.copy()
+    linalg.unwhiten(inverted_diagonal(lower), solved)
     expected = solve_triangular(lower.T, moment, lower=False)
     np.testing.assert_allclose(solved, expected, rtol=1e-9, atol=1e-9)
+
+
+@EXACT
+@given(positive_systems())
+def test_whitened_vectors_have_the_norm_of_the_inverse_matrix(system: tuple[F64, F64]) -> None:
+    gram, moment = system
+    whitened = moment.copy()
+    linalg.whiten(inverted_diagonal(np.linalg.cholesky(gram)), whitened)
+    expected = moment @ np.linalg.solve(gram, moment)
+    assert whitened @ whitened == pytest.approx(expected, rel=1e-8, abs=1e-8)
 
 
 @EXACT
@@ -213,14 +243,15 @@ def test_lifting_is_finite_however_far_the_matrix_is_from_positive(
     rng = np.random.default_rng(2)
     noise = rng.standard_normal((10, 10))
     vector = packed(-scale * (noise @ noise.T), rng.standard_normal(10))
-    log_det, lower = factored(vector, 10, floor=floor)
-    theta = np.empty(10)
-    linalg.solve(lower, vector, theta)
+    lower, theta = np.zeros((10, 10)), vector[-10:].copy()
+    log_det = linalg.factor(vector, 0.0, floor, lower)
+    linalg.whiten(lower, theta)
+    linalg.unwhiten(lower, theta)
     assert math.isfinite(log_det)
     assert np.isfinite(lower).all()
     assert np.isfinite(theta).all()
 
 
 def test_a_matrix_that_holds_nan_comes_back_as_nan_and_does_not_hang() -> None:
-    log_det, _ = factored(np.full(linalg.packed_size(3), np.nan), 3)
-    assert math.isnan(log_det)
+    vector = np.full(linalg.packed_size(3), np.nan)
+    assert math.isnan(linalg.factor(vector, 0.0, 1.0, np.zeros((3, 3))))

@@ -21,7 +21,7 @@ U64 = NDArray[np.uint64]
 FLAKE = 1e-6  # per comparison; no test makes more than ten that are not corrected for
 SIGMAS = 5.0  # two-sided probability 6e-7
 ALL_ONES = 2**64 - 1
-TAIL_START = 3.6541528853610088
+TAIL_START = 4.038849846109504
 
 
 def stream(seed: int) -> U64:
@@ -43,55 +43,108 @@ def sample() -> F64:
     return normals(seed=1, count=4_000_000)
 
 
-def reference_words(state: list[int], count: int) -> list[int]:
-    """xoshiro256++ 1.0 on plain integers, after the authors' description."""
+EDGES = random._EDGES.tolist()  # tested for themselves below
 
-    def rotate(word: int, by: int) -> int:
-        return (word * 2**by) % 2**64 + word // 2 ** (64 - by)
 
-    a, b, c, d = state
-    words = []
-    for _ in range(count):
-        words.append((rotate((a + d) % 2**64, 23) + a) % 2**64)
-        shifted = (b * 2**17) % 2**64
-        c ^= a
-        d ^= b
-        b ^= c
-        a ^= d
-        c ^= shifted
-        d = rotate(d, 45)
-    return words
+class Reference:
+    """SplitMix64 and the ziggurat on plain integers and floats, after their authors."""
+
+    def __init__(self, state: list[int]) -> None:
+        self.position, self.stride = state
+
+    def word(self) -> int:
+        self.position = (self.position + self.stride) % 2**64
+        word = self.position
+        word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+        word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) % 2**64
+        return word ^ (word >> 31)
+
+    def words(self, count: int) -> list[int]:
+        return [self.word() for _ in range(count)]
+
+    def uniform(self) -> float:
+        return (self.word() // 2**12 + 0.5) / 2**52
+
+    def normal(self) -> float:
+        return self.settled(self.word())
+
+    def settled(self, word: int) -> float:
+        """The normal number that starts with a given word: its layer, position, and the rest."""
+        edges = EDGES
+        while True:
+            layer = word % 1024
+            signed = word - 2**64 if word >= 2**63 else word
+            share = (signed // 2**11) / 2**52
+            value = share * edges[layer]
+            if abs(share) < edges[layer + 1] / edges[layer]:
+                return value
+            if layer == 0:
+                return math.copysign(self.beyond_the_layers(), share)
+            bottom, top = (math.exp(-0.5 * edges[i] ** 2) for i in (layer, layer + 1))
+            if top + self.uniform() * (bottom - top) < math.exp(-0.5 * value**2):
+                return value
+            word = self.word()
+
+    def beyond_the_layers(self) -> float:
+        while True:
+            excess = -math.log(self.uniform()) / TAIL_START
+            if -2 * math.log(self.uniform()) >= excess**2:
+                return TAIL_START + excess
+
+    def filled(self, count: int) -> list[float]:
+        """One word for each number first; whatever else they need comes after all of these."""
+        words = self.words(count)
+        return [self.settled(word) for word in words]
+
+
+SPLITMIX_STRIDE = 0x9E3779B97F4A7C15  # the golden ratio, the original generator's only stride
 
 
 @pytest.mark.parametrize(
     "state",
     [
-        [1, 2, 3, 4],
-        [1, 0, 0, 0],
-        [ALL_ONES] * 4,
+        [0, 1],
+        [1234567, SPLITMIX_STRIDE],
+        [ALL_ONES, ALL_ONES],
         stream(0).tolist(),
         stream(20_240_229).tolist(),
     ],
 )
-def test_the_words_are_those_of_xoshiro256_plus_plus(state: list[int]) -> None:
+def test_the_words_are_those_of_splitmix64(state: list[int]) -> None:
     ours = np.array(state, dtype=np.uint64)
-    assert [random.next_word(ours) for _ in range(1_000)] == reference_words(state, 1_000)
+    assert [random.next_word(ours) for _ in range(1_000)] == Reference(state).words(1_000)
 
 
 def test_the_words_match_a_published_vector() -> None:
-    state = np.array([1, 2, 3, 4], dtype=np.uint64)
-    assert [random.next_word(state) for _ in range(6)] == [
-        41943041,
-        58720359,
-        3588806011781223,
-        3591011842654386,
-        9228616714210784205,
-        9973669472204895162,
+    state = np.array([1234567, SPLITMIX_STRIDE], dtype=np.uint64)
+    assert [random.next_word(state) for _ in range(5)] == [
+        6457827717110365317,
+        3203168211198807973,
+        9817491932198370423,
+        4593380528125082431,
+        16408922859458223821,
     ]
 
 
+def bit_flips(word: int) -> int:
+    """How often neighbouring bits differ, with a zero in front."""
+    return sum(a != b for a, b in itertools.pairwise(f"{word:065b}"))
+
+
+def test_every_stride_is_odd_and_irregular() -> None:
+    replaced = 0
+    for child in np.random.SeedSequence(17).spawn(3_000):
+        _, stride = random.seed_state(child).tolist()
+        assert stride % 2 == 1
+        assert bit_flips(stride) >= 24
+        first = int(child.generate_state(2, np.uint64)[1]) | 1
+        assert stride == first or bit_flips(first) < 24
+        replaced += stride != first
+    assert replaced > 10  # about one in sixty is irregular at first
+
+
 def test_a_uniform_number_takes_one_word() -> None:
-    ours, reference = stream(3), reference_words(stream(3).tolist(), 1_000)
+    ours, reference = stream(3), Reference(stream(3).tolist()).words(1_000)
     drawn = [random.uniform(ours) for _ in range(1_000)]
     assert np.abs(np.array(drawn) - np.array(reference, dtype=np.float64) / 2**64).max() < 2**-51
 
@@ -106,13 +159,28 @@ def test_uniform_numbers_are_uniform_and_inside_the_open_interval() -> None:
     assert ks(drawn**0.98, stats.uniform) < FLAKE
 
 
-# States whose next word is all zeros and all ones: word = rotate(s0 + s3, 23) + s0.
-EXTREMES = {0: [0, 1, 1, 0], ALL_ONES: [0, 1, 1, ALL_ONES]}
+def about_to_draw(word: int) -> U64:
+    """A state whose next word is the given one: SplitMix64's mixing function can be inverted."""
+
+    def unshifted(mixed: int, by: int) -> int:
+        """The x of mixed = x ^ (x >> by): each turn makes ``by`` more of its bits right."""
+        x = mixed
+        for _ in range(64 // by + 1):
+            x = mixed ^ (x >> by)
+        return x
+
+    x = unshifted(word, 31) * pow(0x94D049BB133111EB, -1, 2**64) % 2**64
+    x = unshifted(x, 27) * pow(0xBF58476D1CE4E5B9, -1, 2**64) % 2**64
+    position = unshifted(x, 30)
+    return np.array([(position - SPLITMIX_STRIDE) % 2**64, SPLITMIX_STRIDE], dtype=np.uint64)
+
+
+EXTREMES = [0, 1, 2**63 - 1, 2**63, ALL_ONES]
 
 
 @pytest.mark.parametrize("word", EXTREMES)
 def test_no_word_makes_a_uniform_number_an_end_point(word: int) -> None:
-    state = np.array(EXTREMES[word], dtype=np.uint64)
+    state = about_to_draw(word)
     assert random.next_word(state.copy()) == word
     assert 0.0 < random.uniform(state) < 1.0
 
@@ -120,7 +188,24 @@ def test_no_word_makes_a_uniform_number_an_end_point(word: int) -> None:
 @pytest.mark.parametrize("word", EXTREMES)
 @pytest.mark.parametrize("count", [1, 2, 25, 1_000_000])
 def test_no_word_makes_an_integer_leave_its_range(word: int, count: int) -> None:
-    assert 0 <= random.below(np.array(EXTREMES[word], dtype=np.uint64), count) < count
+    assert 0 <= random.below(about_to_draw(word), count) < count
+
+
+# All layers, at the ends and in the middle of their range of positions.
+@pytest.mark.parametrize("position", [-(2**52), 1 - 2**52, -1, 0, 1, 2**52 - 2, 2**52 - 1])
+def test_every_layer_and_position_gives_a_normal_number_of_the_right_sign(position: int) -> None:
+    largest = TAIL_START + 53 * math.log(2) / TAIL_START  # from the smallest uniform number
+    one = np.empty(1)
+    for layer in range(1024):
+        word = (position * 2**11 + layer) % 2**64
+        drawn = random.normal(about_to_draw(word))
+        assert abs(drawn) <= largest
+        assert drawn == pytest.approx(Reference(about_to_draw(word).tolist()).normal(), rel=1e-14)
+        random.fill_normals(about_to_draw(word), one)
+        assert one[0] == drawn
+        if layer == 0 and abs(position) > 1:
+            assert abs(drawn) > TAIL_START
+            assert (drawn < 0) == (position < 0)
 
 
 def test_the_only_integer_below_one_is_zero() -> None:
@@ -180,22 +265,22 @@ def test_neighbouring_normals_are_uncorrelated(sample: F64) -> None:
 
 @pytest.fixture(scope="module")
 def tail() -> F64:
-    """All values beyond 3.5 in absolute value among 80 million."""
-    state, chunk, found = stream(2), np.empty(4_000_000), []
-    for _ in range(20):
+    """All values beyond 3.5 in absolute value among 400 million."""
+    state, chunk, found = stream(2), np.empty(1_000_000), []
+    for _ in range(400):
         random.fill_normals(state, chunk)
         found.append(chunk[np.abs(chunk) > 3.5])
     return np.concatenate(found)
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
-@pytest.mark.parametrize(("beyond", "wrong"), [(TAIL_START, 1.02), (4.5, 1.1)])
+@pytest.mark.parametrize(("beyond", "wrong"), [(3.65, 1.02), (TAIL_START, 1.02), (4.5, 1.1)])
 def test_the_tails_hold_as_many_normals_as_they_should(
     tail: F64, sign: float, beyond: float, wrong: float
 ) -> None:
     def p_value(scale: float) -> float:
         count = int((sign * scale * tail > beyond).sum())
-        return float(stats.binomtest(count, 80_000_000, stats.norm.sf(beyond)).pvalue)
+        return float(stats.binomtest(count, 400_000_000, stats.norm.sf(beyond)).pvalue)
 
     assert p_value(1.0) > FLAKE
     assert p_value(wrong) < FLAKE
@@ -219,7 +304,8 @@ def test_every_layer_of_the_ziggurat_holds_its_share_of_normals(sample: F64) -> 
         seen, _ = np.histogram(np.abs(scale * sample), bins=edges)
         return float(stats.chisquare(seen, expected).pvalue)
 
-    assert edges.size == 257
+    assert edges.size == 1025
+    assert expected.min() > 100
     assert p_value(1.0) > FLAKE
     assert p_value(0.99) < FLAKE
     assert p_value(1.01) < FLAKE
@@ -245,10 +331,38 @@ def test_chi_squares_follow_their_law_for_any_degrees_of_freedom(dof: float) -> 
         assert ks(drawn, stats.chi2(wrong)) < FLAKE
 
 
-def test_filling_an_array_equals_drawing_one_by_one() -> None:
+@pytest.mark.parametrize("count", [0, 1, 2, 1_000, 200_000])
+def test_filling_an_array_takes_one_word_for_each_number_and_then_settles_the_rest(
+    count: int,
+) -> None:
+    ours, reference, drawn = stream(7), Reference(stream(7).tolist()), np.full(count, np.nan)
+    random.fill_normals(ours, drawn)
+    expected = np.array(reference.filled(count))
+    within = np.abs(expected) < TAIL_START
+    assert (drawn[within] == expected[within]).all()
+    np.testing.assert_allclose(drawn[~within], expected[~within], rtol=1e-14)
+    assert ours.tolist() == [reference.position, reference.stride]
+    if count == 200_000:  # every branch was taken: about 855 slow numbers, 11 of them in the tail
+        extra = (reference.position - stream(7).tolist()[0]) * pow(reference.stride, -1, 2**64)
+        assert extra % 2**64 - count > 500
+        assert (~within).sum() > 2
+
+
+def test_normals_drawn_one_by_one_are_those_of_the_ziggurat() -> None:
+    ours, reference = stream(7), Reference(stream(7).tolist())
+    drawn = np.array([random.normal(ours) for _ in range(200_000)])
+    expected = np.array([reference.normal() for _ in range(200_000)])
+    within = np.abs(expected) < TAIL_START
+    assert (drawn[within] == expected[within]).all()
+    np.testing.assert_allclose(drawn[~within], expected[~within], rtol=1e-14)
+    assert ours.tolist() == [reference.position, reference.stride]
+    assert (~within).sum() > 2
+    assert ks(drawn, stats.norm) > FLAKE
+    assert ks(1.05 * drawn, stats.norm) < FLAKE
+
+
+def test_filling_an_array_with_chi_squares_equals_drawing_one_by_one() -> None:
     one, many, drawn = stream(7), stream(7), np.empty(5_000)
-    random.fill_normals(many, drawn)
-    assert drawn.tolist() == [random.normal(one) for _ in range(5_000)]
     dofs = np.linspace(0.5, 50.0, 5_000)
     random.fill_chi_squares(many, dofs, drawn)
     assert drawn.tolist() == [random.chi_square(one, dof) for dof in dofs]
@@ -262,7 +376,8 @@ def test_the_same_seed_gives_the_same_stream_and_another_seed_another() -> None:
 def test_spawned_streams_are_different_and_uncorrelated() -> None:
     size = 200_000
     states = [random.seed_state(child) for child in np.random.SeedSequence(10).spawn(8)]
-    assert len({tuple(state.tolist()) for state in states}) == 8
+    assert len({int(position) for position, _ in states}) == 8
+    assert len({int(stride) for _, stride in states}) == 8
     streams = np.empty((8, size))
     for state, values in zip(states, streams, strict=True):
         random.fill_normals(state, values)

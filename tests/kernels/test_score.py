@@ -1,5 +1,6 @@
 """Choosing: scores against dense algebra, and the law of a sampled parameter."""
 
+import itertools
 import math
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from discreet.kernels import random, score
+from discreet.kernels import linalg, random, score
 
 F64 = NDArray[np.float64]
 
@@ -21,11 +22,27 @@ def positive_matrix(rng: np.random.Generator, dim: int) -> F64:
     return root @ root.T + 0.1 * np.eye(dim)
 
 
-def chosen(actions: F64, theta: F64, lower: F64, bonus: float) -> int:
-    """The kernel's choice among actions given as rows, shape (K, d)."""
+def inverted_diagonal(lower: F64) -> F64:
+    """A Cholesky factor as the kernels take it. What lies above the diagonal is never read."""
+    above = np.triu(np.full_like(lower, np.nan), 1)
+    return np.tril(lower, -1) + np.diag(1.0 / np.diag(lower)) + above
+
+
+def chosen(actions: F64, theta: F64, gram: F64, bonus: float, *, start: int = 0) -> int:
+    """The kernel's choice among actions given as rows, shape (K, d).
+
+    They lie between other columns, which must not be looked at.
+    """
     count, dim = actions.shape
-    work = np.full((dim + 2, count), np.nan)
-    return score.best(np.ascontiguousarray(actions.T), theta, lower, bonus, work)
+    lower = np.linalg.cholesky(gram)
+    columns = np.full((dim, start + count + 3), np.nan)
+    columns[:, start : start + count] = actions.T
+    before = columns.copy()
+    centre = lower.T @ theta  # L^-1 u for theta = V^-1 u
+    scores = np.full(count, np.nan)
+    winner = score.best(columns, start, centre, inverted_diagonal(lower), bonus, scores)
+    np.testing.assert_array_equal(columns, before)
+    return winner
 
 
 def dense_scores(actions: F64, theta: F64, gram: F64, bonus: float) -> F64:
@@ -33,47 +50,90 @@ def dense_scores(actions: F64, theta: F64, gram: F64, bonus: float) -> F64:
     return np.array([x @ theta + bonus * math.sqrt(x @ inverse @ x) for x in actions])
 
 
+# Up to six features are scored in one pass, more row by row, in chunks of 256.
+DIMS = st.integers(1, 12)
+COUNTS = st.integers(1, 60)
+STARTS = st.integers(0, 70)
+
+
 @EXAMPLES
 @given(
     seed=st.integers(0, 2**32 - 1),
-    dim=st.integers(1, 12),
-    count=st.integers(1, 40),
+    dim=DIMS,
+    count=COUNTS,
+    start=STARTS,
     bonus=st.sampled_from([0.0, 0.1, 1.0, 30.0]),
 )
-def test_the_best_action_is_the_dense_argmax(seed: int, dim: int, count: int, bonus: float) -> None:
+def test_the_best_action_is_the_dense_argmax(
+    seed: int, dim: int, count: int, start: int, bonus: float
+) -> None:
     rng = np.random.default_rng(seed)
     gram = positive_matrix(rng, dim)
     actions, theta = rng.standard_normal((count, dim)), rng.standard_normal(dim)
     scores = dense_scores(actions, theta, gram, bonus)
     ordered = np.sort(scores)
     assume(count == 1 or ordered[-1] - ordered[-2] > 1e-9)
-    assert chosen(actions, theta, np.linalg.cholesky(gram), bonus) == scores.argmax()
+    assert chosen(actions, theta, gram, bonus, start=start) == scores.argmax()
 
 
+@pytest.mark.parametrize("dim", [1, 5, 6, 7, 12])
+@pytest.mark.parametrize("bonus", [0.0, 0.1, 1.0, 30.0])
+@pytest.mark.parametrize("count", [1, 7, 25, 60, 256, 600])
+def test_every_action_has_its_dense_score(dim: int, bonus: float, count: int) -> None:
+    rng = np.random.default_rng(2)
+    gram = positive_matrix(rng, dim)
+    lower = np.linalg.cholesky(gram)
+    columns, centre = rng.standard_normal((dim, 13 + count)), rng.standard_normal(dim)
+    scores = np.full(count, np.nan)
+    winner = score.best(columns, 13, centre, inverted_diagonal(lower), bonus, scores)
+    theta = np.linalg.solve(lower.T, centre)
+    expected = dense_scores(columns[:, 13:].T, theta, gram, bonus)
+    np.testing.assert_allclose(scores, expected, rtol=1e-10, atol=1e-10)
+    assert winner == expected.argmax()
+
+
+COPIES = [
+    (10, [0, 1]),
+    (10, [3, 7]),
+    (10, [2, 5, 9]),
+    (10, list(range(10))),
+    (25, list(range(25))),
+    (59, [2, 31, 58]),
+    (60, list(range(60))),
+]
+
+
+@pytest.mark.parametrize("dim", [1, 4, 6, 7, 12])
 @pytest.mark.parametrize("bonus", [0.0, 2.0])
-@pytest.mark.parametrize("copies", [[0, 1], [3, 7], [2, 5, 9], list(range(10))])
-def test_the_first_of_several_equal_actions_is_chosen(bonus: float, copies: list[int]) -> None:
-    rng = np.random.default_rng(1)
-    gram = positive_matrix(rng, 4)
-    actions, theta = rng.standard_normal((10, 4)), rng.standard_normal(4)
-    actions[copies] = 100.0 * theta
-    assert chosen(actions, theta, np.linalg.cholesky(gram), bonus) == copies[0]
+def test_the_first_of_several_equal_actions_is_chosen(dim: int, bonus: float) -> None:
+    for seed, start, (count, copies) in itertools.product(range(20), [0, 11], COPIES):
+        rng = np.random.default_rng(seed)
+        gram = positive_matrix(rng, dim)
+        actions, theta = rng.standard_normal((count, dim)), rng.standard_normal(dim)
+        actions[copies] = 100.0 * theta
+        assert chosen(actions, theta, gram, bonus, start=start) == copies[0]
 
 
 @EXAMPLES
-@given(seed=st.integers(0, 2**32 - 1), dim=st.integers(1, 12), count=st.integers(1, 40))
-def test_without_a_bonus_only_the_estimate_counts(seed: int, dim: int, count: int) -> None:
+@given(seed=st.integers(0, 2**32 - 1), dim=DIMS, count=COUNTS, start=STARTS)
+def test_without_a_bonus_only_the_estimate_counts(
+    seed: int, dim: int, count: int, start: int
+) -> None:
     rng = np.random.default_rng(seed)
     actions, theta = rng.standard_normal((count, dim)), rng.standard_normal(dim)
-    nonsense = np.full((dim, dim), np.nan)
-    assert chosen(actions, theta, nonsense, 0.0) == (actions @ theta).argmax()
+    scores = actions @ theta
+    ordered = np.sort(scores)
+    assume(count == 1 or ordered[-1] - ordered[-2] > 1e-9)
+    for gram in (np.eye(dim), positive_matrix(rng, dim)):
+        assert chosen(actions, theta, gram, 0.0, start=start) == scores.argmax()
 
 
-def test_a_large_bonus_prefers_the_direction_that_is_known_least() -> None:
-    actions, theta = np.eye(3), np.array([1.0, 0.5, 0.0])
-    lower = np.diag([10.0, 10.0, 1.0])
-    assert chosen(actions, theta, lower, 0.5) == 0
-    assert chosen(actions, theta, lower, 5.0) == 2
+@pytest.mark.parametrize("dim", [3, 6, 7, 12])
+def test_a_large_bonus_prefers_the_direction_that_is_known_least(dim: int) -> None:
+    actions, theta = np.eye(dim), np.linspace(1.0, 0.0, dim)
+    gram = np.diag([100.0] * (dim - 1) + [1.0])
+    assert chosen(actions, theta, gram, 0.5) == 0
+    assert chosen(actions, theta, gram, 5.0) == dim - 1
 
 
 @given(
@@ -96,15 +156,38 @@ def test_the_radius_is_its_bias_where_the_determinant_is_too_small() -> None:
     assert score.radius(1.0, 2.0, 3.0, 0.5) == 4.5
 
 
+def sampled(centre: F64, lower: F64, scale: float, normals: F64) -> F64:
+    """The parameter behind a draw as Thompson sampling makes it, in whitened coordinates."""
+    theta = lower.T @ centre + scale * normals
+    linalg.unwhiten(inverted_diagonal(lower), theta)
+    return theta
+
+
 def test_a_sampled_parameter_inverts_to_the_normals_it_used() -> None:
     rng = np.random.default_rng(3)
     lower = np.linalg.cholesky(positive_matrix(rng, 6))
     centre, normals = rng.standard_normal(6), rng.standard_normal(6)
-    theta = centre.copy()
-    score.sample_theta(theta, lower, 2.5, normals.copy())
+    theta = sampled(centre, lower, 2.5, normals)
     np.testing.assert_allclose(lower.T @ (theta - centre) / 2.5, normals, rtol=1e-12, atol=1e-12)
-    score.sample_theta(theta, lower, 0.0, normals.copy())
-    np.testing.assert_allclose(lower.T @ (theta - centre) / 2.5, normals, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(sampled(centre, lower, 0.0, normals), centre, rtol=1e-12)
+
+
+@EXAMPLES
+@given(seed=st.integers(0, 2**32 - 1), dim=DIMS, count=COUNTS, scale=st.floats(0.0, 10.0))
+def test_a_draw_in_whitened_coordinates_chooses_the_best_action_for_its_parameter(
+    seed: int, dim: int, count: int, scale: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    lower = np.linalg.cholesky(positive_matrix(rng, dim))
+    centre, normals = rng.standard_normal(dim), rng.standard_normal(dim)
+    actions = rng.standard_normal((count, dim))
+    scores = actions @ sampled(centre, lower, scale, normals)
+    ordered = np.sort(scores)
+    assume(count == 1 or ordered[-1] - ordered[-2] > 1e-9)
+    drawn = lower.T @ centre + scale * normals
+    columns, scores = np.ascontiguousarray(actions.T), np.full(count, np.nan)
+    winner = score.best(columns, 0, drawn, inverted_diagonal(lower), 0.0, scores)
+    assert winner == scores.argmax()
 
 
 def covariance_scores(sample: F64, covariance: F64) -> F64:
@@ -124,10 +207,7 @@ def test_sampled_parameters_have_the_stated_mean_and_covariance() -> None:
     normals = np.empty((size, 3))
     random.fill_normals(state, normals.reshape(-1))
     centre = np.array([1.0, -2.0, 3.0])
-    drawn = np.tile(centre, (size, 1))
-    for theta, used in zip(drawn, normals, strict=True):
-        score.sample_theta(theta, lower, scale, used)
-    offsets = drawn - centre
+    offsets = np.array([sampled(centre, lower, scale, used) for used in normals]) - centre
 
     covariance = scale**2 * np.linalg.inv(gram)
     mean_scores = offsets.mean(axis=0) / np.sqrt(covariance.diagonal() / size)

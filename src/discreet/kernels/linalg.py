@@ -1,4 +1,8 @@
-"""Packed symmetric algebra: the row that is added, the matrix that is solved."""
+"""Packed symmetric algebra: the row that is added, the matrix that is solved.
+
+A factor L of V = L L^T is held as a lower triangle with the *reciprocals* of its diagonal, since
+nothing ever needs the diagonal itself. To whiten a vector is to multiply it by L^-1.
+"""
 
 import math
 
@@ -77,14 +81,14 @@ def _cholesky(packed: F64, shift: float, lower: F64) -> float:
             at += 1
             for k in range(j):
                 rest -= lower[i, k] * lower[j, k]
-            lower[i, j] = rest / lower[j, j]
+            lower[i, j] = rest * lower[j, j]
         rest = packed[at] + shift
         at += 1
         for k in range(i):
             rest -= lower[i, k] * lower[i, k]
         if not rest > 0.0:
             return math.nan
-        lower[i, i] = math.sqrt(rest)
+        lower[i, i] = 1.0 / math.sqrt(rest)
         # Pivots (within 1e-200 ... 1e200) are multiplied up, with few logarithms on the way.
         determinant *= rest
         if not 1e-100 < determinant < 1e100:  # noqa: PLR2004
@@ -95,7 +99,7 @@ def _cholesky(packed: F64, shift: float, lower: F64) -> float:
 
 @kernel
 def factor(packed: F64, shift: float, floor: float, lower: F64) -> float:
-    """Cholesky factor of the packed matrix plus shift*I, and its log-determinant.
+    """Cholesky factor of the packed matrix plus shift*I, and the log-determinant of that matrix.
 
     Outside an event of probability alpha the matrix is positive definite. Inside that event it
     is lifted by ``floor`` times powers of two until it is: a function of the release alone.
@@ -109,23 +113,20 @@ def factor(packed: F64, shift: float, floor: float, lower: F64) -> float:
 
 
 @kernel
-def solve(lower: F64, packed: F64, theta: F64) -> None:
-    """Solve (L L^T) theta = moment, with the moment at the end of the packed vector."""
-    dim = theta.size
-    start = packed.size - dim
-    for i in range(dim):
-        rest = packed[start + i]
+def whiten(lower: F64, vector: F64) -> None:
+    """Solve L w = vector in place."""
+    for i in range(vector.size):
+        rest = vector[i]
         for k in range(i):
-            rest -= lower[i, k] * theta[k]
-        theta[i] = rest / lower[i, i]
-    back_substitute(lower, theta)
+            rest -= lower[i, k] * vector[k]
+        vector[i] = rest * lower[i, i]
 
 
 @kernel
-def back_substitute(lower: F64, vector: F64) -> None:
+def unwhiten(lower: F64, vector: F64) -> None:
     """Solve L^T v = vector in place."""
     for i in range(vector.size - 1, -1, -1):
         rest = vector[i]
         for k in range(i + 1, vector.size):
             rest -= lower[k, i] * vector[k]
-        vector[i] = rest / lower[i, i]
+        vector[i] = rest * lower[i, i]

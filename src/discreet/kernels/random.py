@@ -1,8 +1,10 @@
 """Fast seeded random numbers for simulations. Never a source of privacy noise.
 
-Generator: xoshiro256++ of Blackman and Vigna, four 64-bit words of state held in an array.
-Normals: the ziggurat with 256 layers, after Marsaglia & Tsang (2000) and Doornik (2005), with
-layer, sign and position taken from disjoint bits of one word. Gamma: Marsaglia & Tsang (2000).
+Generator: SplitMix64 (Steele, Lea & Flood 2014), a counter with a stream's own odd stride, put
+through a mixing function. Any number in the stream can be computed by itself, so blocks are
+computed with vector instructions. Normals: the ziggurat with 1024 layers, after Marsaglia & Tsang
+(2000) and Doornik (2005), with layer, sign and position taken from disjoint bits of one word.
+Gamma: Marsaglia & Tsang (2000).
 """
 
 import math
@@ -15,12 +17,14 @@ from discreet.kernels.compiling import kernel
 F64 = NDArray[np.float64]
 U64 = NDArray[np.uint64]
 
-_LAYERS = 256
-_TAIL_START = 3.6541528853610088  # where the outermost layer's tail begins
-_LAYER_AREA = 0.00492867323397465524494  # the area of every layer
+_LAYERS = 1024
+_TAIL_START = 4.038849846109504  # where the outermost layer's tail begins
+_LAYER_AREA = 0.0012263246463530893  # the area of every layer
 
-_EIGHT_BITS = np.uint64(_LAYERS - 1)
-_S12, _S17, _S19, _S23, _S41, _S45 = (np.uint64(n) for n in (12, 17, 19, 23, 41, 45))
+_LAYER_BITS = np.uint64(_LAYERS - 1)
+_S12, _S27, _S30, _S31 = (np.uint64(n) for n in (12, 27, 30, 31))
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_FEWEST_FLIPS = 24  # strides with fewer changes between neighbouring bits mix badly
 
 
 def _ziggurat_tables() -> tuple[F64, F64]:
@@ -38,23 +42,27 @@ _EDGES, _RATIOS = _ziggurat_tables()
 
 
 def seed_state(sequence: np.random.SeedSequence) -> U64:
-    """A generator state from a seed sequence; spawned sequences give independent streams."""
-    return sequence.generate_state(4, np.uint64).astype(np.uint64)
+    """(position, stride) of a stream; spawned sequences give independent streams."""
+    position, *candidates = sequence.generate_state(64, np.uint64)
+    strides = (int(candidate) | 1 for candidate in candidates)
+    flips = ((stride ^ (stride >> 1)).bit_count() for stride in strides)
+    regular = next(i for i, count in enumerate(flips) if count >= _FEWEST_FLIPS)
+    return np.array([position, candidates[regular] | np.uint64(1)], dtype=np.uint64)
+
+
+@kernel
+def _mixed(position: np.uint64) -> np.uint64:
+    """The word at a position of the stream."""
+    word = (position ^ (position >> _S30)) * _FIRST
+    word = (word ^ (word >> _S27)) * _SECOND
+    return word ^ (word >> _S31)
 
 
 @kernel
 def next_word(state: U64) -> np.uint64:
     """The next 64 random bits."""
-    s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
-    mixed = s0 + s3
-    word = ((mixed << _S23) | (mixed >> _S41)) + s0
-    s2 ^= s0
-    s3 ^= s1
-    state[1] = s1 ^ s2
-    state[0] = s0 ^ s3
-    state[2] = s2 ^ (s1 << _S17)
-    state[3] = (s3 << _S45) | (s3 >> _S19)
-    return word  # type: ignore[no-any-return]
+    state[0] += state[1]
+    return _mixed(state[0])
 
 
 @kernel
@@ -79,7 +87,7 @@ def normal(state: U64) -> float:
 def _from_word(state: U64, word: np.uint64) -> float:
     """The ziggurat, started with a word that has been drawn."""
     while True:
-        layer = np.int64(word & _EIGHT_BITS)
+        layer = np.int64(word & _LAYER_BITS)
         position = np.float64(np.int64(word) >> np.int64(11)) * 2.0**-52
         value = position * _EDGES[layer]
         if abs(position) < _RATIOS[layer]:
@@ -103,31 +111,23 @@ def _normal_tail(state: U64, negative: bool) -> float:  # noqa: FBT001  # kernel
 
 @kernel
 def fill_normals(state: U64, out: F64) -> None:
-    """Fill a flat array with the same numbers that as many calls of `normal` would give.
+    """Fill a flat array with independent standard normals.
 
-    `next_word` is written out here so that the state stays in registers; that and taking the
-    common case of the ziggurat inline is worth a factor of three.
+    The first pass takes one word for each number and has no branches, so it runs on vectors; it
+    leaves NaN for the one number in 230 that the ziggurat does not settle at once. The second
+    pass settles those.
     """
-    s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
+    start, stride = state[0], state[1]
+    state[0] = start + np.uint64(out.size) * stride
     for i in range(out.size):
-        mixed = s0 + s3
-        word = ((mixed << _S23) | (mixed >> _S41)) + s0
-        s2 ^= s0
-        s3 ^= s1
-        shifted = s1 << _S17
-        s1 ^= s2
-        s0 ^= s3
-        s2 ^= shifted
-        s3 = (s3 << _S45) | (s3 >> _S19)
-        layer = np.int64(word & _EIGHT_BITS)
+        word = _mixed(start + np.uint64(i + 1) * stride)
+        layer = np.int64(word & _LAYER_BITS)
         position = np.float64(np.int64(word) >> np.int64(11)) * 2.0**-52
-        if abs(position) < _RATIOS[layer]:
-            out[i] = position * _EDGES[layer]
-        else:
-            state[0], state[1], state[2], state[3] = s0, s1, s2, s3
-            out[i] = _from_word(state, word)
-            s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
-    state[0], state[1], state[2], state[3] = s0, s1, s2, s3
+        inside = abs(position) < _RATIOS[layer]
+        out[i] = position * _EDGES[layer] if inside else math.nan
+    for i in range(out.size):
+        if math.isnan(out[i]):
+            out[i] = _from_word(state, _mixed(start + np.uint64(i + 1) * stride))
 
 
 @kernel

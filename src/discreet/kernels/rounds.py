@@ -13,20 +13,6 @@ I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 
 
-class World(NamedTuple):
-    """An environment: fresh sphere decision sets, or the same actions in every round."""
-
-    fresh: bool
-    theta: F64  # (d,)
-    top: float
-    low: float
-    high: float
-    actions: F64  # (d, K), refilled every round if fresh
-    means: F64  # (K,)
-    reward_std: float  # 0 for rewards of plus or minus one
-    reward_bound: float
-
-
 class Noise(NamedTuple):
     """What a node draws: nothing (no levels), Gaussian (dof 0) or Wishart."""
 
@@ -49,23 +35,27 @@ class Rule(NamedTuple):
 
 
 @kernel
-def draw_node(state: U64, law: Noise, normals: F64, dofs: F64, squares: F64, out: F64) -> None:
-    """Fill one packed node with fresh noise; normals, dofs and squares are scratch."""
-    dim = squares.size
+def draw_nodes(state: U64, law: Noise, dim: int, nodes: F64) -> None:
+    """Fill packed nodes with fresh noise, in the order in which a `NoiseSource` is asked."""
     if law.dof == 0.0:
-        random.fill_normals(state, out)
-        noise.symmetric_gaussian(out, law.scale, dim)
-    else:
+        random.fill_normals(state, nodes.reshape(nodes.size))
+        for node in nodes:
+            noise.symmetric_gaussian(node, law.scale, dim)
+        return
+    normals = np.empty(dim * (dim + 1) // 2)
+    squares = np.empty(dim)
+    dofs = np.empty(dim)
+    for i in range(dim):
+        dofs[i] = law.dof - i
+    for node in nodes:
         random.fill_normals(state, normals)
-        for i in range(dim):
-            dofs[i] = law.dof - i
         random.fill_chi_squares(state, dofs, squares)
-        noise.wishart(normals, squares, law.scale, out)
+        noise.wishart(normals, squares, law.scale, node)
 
 
 @kernel
 def play(
-    world: World,
+    world: arms.World,
     law: Noise,
     rule: Rule,
     world_state: U64,
@@ -75,55 +65,48 @@ def play(
     regrets: F64,
 ) -> None:
     """Run to the last checkpoint, recording the pseudo-regret so far at each of them."""
-    dim, count = world.actions.shape
+    dim = world.theta.size
     size = linalg.packed_size(dim)
     nodes = np.zeros((law.levels, size))
     idle = np.zeros((law.levels, size))
     totals = np.zeros((law.levels + 1, size))
-    row = np.empty(size)
-    normals = np.empty(dim * (dim + 1) // 2)
-    dofs = np.empty(dim)
-    squares = np.empty(dim)
-    lower = np.zeros((dim, dim))
-    theta = np.empty(dim)
-    sample = np.empty(dim)
-    action = np.empty(dim)
-    work = np.empty((dim + 2, count))
-    best_mean = world.means.max()
-    regret = 0.0
-    at = 0
     clock = np.zeros(1, np.int64)
     draws = 2 if law.idle else 1
     fresh = np.empty((draws * law.levels, size))
-    for i in range(fresh.shape[0]):
-        draw_node(noise_state, law, normals, dofs, squares, fresh[i])
+    draw_nodes(noise_state, law, dim, fresh)
     tree.begin(nodes, idle, totals, fresh)
+
+    lower = np.zeros((dim, dim))
+    centre = np.empty(dim)
+    action = np.empty(dim)
+    row = np.empty(size)
+    scores = np.empty(world.n_actions)
+    released = totals[0]
+    best_mean = arms.best_mean(world)
+    regret = 0.0
+    at = 0
     while at < checkpoints.size:
-        if world.fresh:
-            arms.sphere(
-                world_state, world.theta, world.top, world.low, world.high, world.actions,
-                world.means,
-            )  # fmt: skip
-            best_mean = world.top
-        released = totals[0]
+        start = arms.next_set(world_state, world)
         log_det = linalg.factor(released, rule.shift, rule.floor, lower)
-        linalg.solve(lower, released, theta)
+        for i in range(dim):
+            centre[i] = released[size - dim + i]
+        linalg.whiten(lower, centre)
         width = score.radius(log_det, rule.noise_scale, rule.log_offset, rule.bias) * rule.optimism
         if rule.sampling:
-            random.fill_normals(policy_state, sample)
-            score.sample_theta(theta, lower, width, sample)
+            for i in range(dim):
+                centre[i] += width * random.normal(policy_state)
             width = 0.0
-        chosen = score.best(world.actions, theta, lower, width, work)
+        chosen = start + score.best(world.actions, start, centre, lower, width, scores)
 
         mean = world.means[chosen]
         regret += best_mean - mean
-        reward = arms.reward(world_state, mean, world.reward_std, world.reward_bound)
         for i in range(dim):
             action[i] = world.actions[i, chosen]
+        reward = arms.reward(world_state, mean, world.reward_std, world.reward_bound)
         linalg.pack_row(action, reward, row)
         starting = draws * tree.carry(clock[0] + 1, law.levels)
-        for i in range(starting):
-            draw_node(noise_state, law, normals, dofs, squares, fresh[i])
+        if starting > 0:
+            draw_nodes(noise_state, law, dim, fresh[:starting])
         tree.step(nodes, idle, totals, clock, row, fresh[:starting])
         if clock[0] == checkpoints[at]:
             regrets[at] = regret
