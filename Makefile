@@ -1,33 +1,39 @@
 # Every target sets up what it needs: a virtual environment in .venv, pinned by constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
-STAMP := .venv/.installed
+USE := .venv/.use
+DEVELOP := .venv/.develop
+INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
+  --disable-pip-version-check --editable
 
 .PHONY: demo test lint format clean
 
-demo: $(STAMP)
+demo: $(USE)
 	$(BIN)/discreet demo
 
 test: lint
 	$(BIN)/pytest -n 2 -q
 
-lint: $(STAMP)
+lint: $(DEVELOP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(STAMP)
+format: $(DEVELOP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-$(STAMP): pyproject.toml constraints.txt
+$(USE): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "discreet needs Python 3.11 or later; set PYTHON=/path/to/python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
-	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
-	  --disable-pip-version-check --editable '.[dev]'
-	@touch $(STAMP)
+	$(INSTALL) .
+	@touch $(USE)
+
+$(DEVELOP): $(USE)
+	$(INSTALL) '.[dev]'
+	@touch $(DEVELOP)
 
 clean:
 	rm -rf .venv demo build dist
