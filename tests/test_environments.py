@@ -118,6 +118,15 @@ def test_impossible_worlds_are_refused_by_name(build: object, parameter: str) ->
 
 
 @EVERY
+@pytest.mark.parametrize("index", [-1, 1000])
+def test_an_action_that_is_not_there_cannot_be_pulled(environment: Environment, index: int) -> None:
+    world = start(environment)
+    world.decision_set()
+    with pytest.raises(ParameterError, match="index"):
+        world.pull(index)
+
+
+@EVERY
 def test_the_plain_loop_runs_a_learner_that_learns(environment: Environment) -> None:
     learner = LinUCB(environment.problem, horizon=3000, variant="nonprivate")
     regrets = play(learner, start(environment), rounds=3000)

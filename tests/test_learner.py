@@ -5,6 +5,7 @@ import math
 import os
 import pickle
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import discreet
 from discreet import UCB, Decision, LinUCB, NoiseBounds, Privacy, Problem, Supplied, load
+from discreet.curator import storage
 from discreet.errors import (
     DecisionClosedError,
     DiscreetError,
@@ -31,19 +33,6 @@ from discreet.variants import VARIANTS, TreeVariant, Unperturbed, named
 from helpers import TARGET, learner_for, seeded, unit_rows, whole_state
 
 Variant = TreeVariant | Unperturbed
-
-
-def test_the_readme_example_runs(tmp_path: Path) -> None:
-    problem = discreet.Problem(dim=5, action_norm=1, reward_bound=1, theta_norm=1)
-    bandit = discreet.LinUCB(
-        problem, horizon=1_000_000, privacy=discreet.Privacy(epsilon=1.0, delta=1e-6)
-    )
-    decision = bandit.choose(np.eye(5))
-    bandit.learn(decision, 1.0)
-    assert decision.index in range(5)
-    assert "(1, 1e-06)-joint differential privacy" in str(bandit.guarantee)
-    bandit.save(tmp_path / "bandit.discreet")
-    assert discreet.load(tmp_path / "bandit.discreet").rows == 1
 
 
 def test_nonprivate_is_textbook_linucb(problem: Problem) -> None:
@@ -111,6 +100,9 @@ def test_a_callers_own_guarantee_is_passed_on(problem: Problem) -> None:
         ((np.eye(3), np.zeros(2)), ShapeError),
         ((np.eye(3) * math.nan, np.zeros(3)), NotFiniteError),
         ((np.triu(np.ones((3, 3))), np.zeros(3)), ShapeError),
+        ((1.0,), ShapeError),
+        (("a", "b"), ShapeError),
+        (None, ShapeError),
     ],
 )
 def test_malformed_perturbations_are_refused(
@@ -437,23 +429,94 @@ def test_decisions_of_another_learner_are_unknown(problem: Problem) -> None:
         second.learn(foreign, 1)
 
 
-def test_a_forked_process_is_refused(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forked_process_is_refused(
+    problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     learner = LinUCB(problem, horizon=5, privacy=TARGET)
     decision = learner.choose(np.eye(3))
     monkeypatch.setattr(os, "getpid", lambda: -1)
     for call in (
         lambda: learner.choose(np.eye(3)),
         lambda: learner.learn(decision, 1),
+        lambda: learner.forget(decision),
+        lambda: learner.save(tmp_path / "file"),
         lambda: learner.release,
     ):
         with pytest.raises(WrongProcessError, match="keep the learner in one process"):
             call()
+    assert not (tmp_path / "file").exists()
+
+
+def test_a_decision_lost_in_a_crash_is_not_mistaken_for_a_later_one(
+    problem: Problem, tmp_path: Path
+) -> None:
+    learner = LinUCB(problem, horizon=9, privacy=TARGET)
+    kept = learner.choose(np.eye(3))
+    learner.learn(learner.choose(np.eye(3)), 1)
+    learner.save(tmp_path / "file")
+    lost = learner.choose(np.eye(3))  # and then the process dies
+    restored = load(tmp_path / "file")
+    later = restored.choose(np.eye(3))
+    assert later.id != lost.id
+    with pytest.raises(UnknownDecisionError):
+        restored.learn(lost, 1)
+    restored.learn(later, 1)
+    restored.learn(kept, 1)
+    restored.save(tmp_path / "file")
+    with pytest.raises(DecisionClosedError):
+        load(tmp_path / "file").learn(kept, 1)
+
+
+def test_a_slow_save_never_replaces_a_newer_one(
+    problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = storage.write
+
+    def slow(path: Path, body: dict) -> None:
+        time.sleep(0.002 * (body["state"]["rows"] % 3))
+        honest(path, body)
+
+    monkeypatch.setattr(storage, "write", slow)
+    learner = LinUCB(problem, horizon=500, privacy=TARGET)
+    seen = []
+
+    def work() -> None:
+        for _ in range(15):
+            learner.learn(learner.choose(np.eye(3)), 1)
+            before = learner.rows
+            learner.save(tmp_path / "file")
+            seen.append(storage.read(tmp_path / "file")["state"]["rows"] >= before)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert all(seen)
+    assert load(tmp_path / "file").rows == 60
+
+
+@pytest.mark.parametrize(
+    ("change", "parameter"),
+    [
+        ({"problem": "x"}, "problem"),
+        ({"privacy": (1, 1e-6)}, "privacy"),
+        ({"policy": "ucb"}, "policy"),
+    ],
+)
+def test_things_of_another_kind_are_refused_by_name(
+    problem: Problem, change: dict, parameter: str
+) -> None:
+    with pytest.raises(ParameterError, match=f"^{parameter}: is of type"):
+        LinUCB(**{"problem": problem, "horizon": 5, "privacy": TARGET, **change})
 
 
 def test_the_public_names_are_all_there() -> None:
     for name in discreet.__all__:
         assert getattr(discreet, name) is not None
     assert set(dir(discreet)) >= set(discreet.__all__)
+    assert set(discreet.__all__) == set(discreet._HOME)
+    assert discreet.errors.DiscreetError is discreet.DiscreetError
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = discreet.nothing
 
@@ -475,8 +538,8 @@ class AnyOrderOfCalls(RuleBasedStateMachine):
             noise_source=self.source,
             max_pending=5,
         )
-        self.open: list[int] = []
-        self.prefix = "none"
+        self.open: list[str] = []
+        self.ids: list[str] = []
         self.rewarded = 0
         self.made = 0
 
@@ -488,20 +551,22 @@ class AnyOrderOfCalls(RuleBasedStateMachine):
                 self.learner.choose(actions)
             return
         made = self.learner.choose(actions)
-        self.prefix, _, number = made.id.rpartition("-")
-        self.open = [*self.open, int(number)][-5:]
+        self.open = [*self.open, made.id][-5:]
+        self.ids.append(made.id)
         self.made += 1
 
     @rule(pick=st.integers(0, 50), reward=st.floats(-1, 1))
     def learn(self, pick: int, reward: float) -> None:
-        if pick in self.open:
-            self.learner.learn(f"{self.prefix}-{pick}", reward)
-            self.open.remove(pick)
+        if pick >= self.made:
+            with pytest.raises(UnknownDecisionError):
+                self.learner.learn(f"00000000-{pick}", reward)
+        elif self.ids[pick] in self.open:
+            self.learner.learn(self.ids[pick], reward)
+            self.open.remove(self.ids[pick])
             self.rewarded += 1
         else:
-            error = DecisionClosedError if pick < self.made else UnknownDecisionError
-            with pytest.raises(error):
-                self.learner.learn(f"{self.prefix}-{pick}", reward)
+            with pytest.raises(DecisionClosedError):
+                self.learner.learn(self.ids[pick], reward)
 
     @rule()
     def restart(self) -> None:

@@ -143,3 +143,27 @@ def test_regret_at_a_million_rounds_agrees_with_the_authors_own_code(
     ours = simulate(played, seeds=range(8), jobs=2)
     spread = math.hypot(stderr, ours.stderr()[-1])
     assert abs(ours.mean()[-1] - mean) < 4 * spread
+
+
+def test_an_interrupt_keeps_the_seeds_that_are_finished() -> None:
+    def interrupt(done: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    whole = simulate(simulation(), seeds=range(5))
+    partial = simulate(simulation(), seeds=range(5), on_seed=interrupt)
+    assert partial.seeds == [0, 1]
+    np.testing.assert_array_equal(partial.regrets, whole.regrets[:2])
+    assert (partial.to_json()["complete"], whole.to_json()["complete"]) == (False, True)
+    assert partial.to_json()["seeds"] == 2
+
+
+def test_an_interrupt_before_the_first_seed_is_an_interrupt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("discreet.simulate.run_seed", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        simulate(simulation(), seeds=range(2))

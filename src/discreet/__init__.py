@@ -61,7 +61,12 @@ __all__ = [
 ]
 
 
+_MODULES = {"environments", "errors", "theory", "variants"}
+
+
 def __getattr__(name: str) -> Any:  # noqa: ANN401  # any public name
+    if name in _MODULES:
+        return import_module(f"discreet.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
     value = getattr(import_module(f"discreet.{_HOME[name]}"), name)

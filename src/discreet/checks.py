@@ -18,11 +18,15 @@ def positive(parameter: str, value: object) -> float:
 
 def magnitude(parameter: str, value: object) -> float:
     """A positive number whose square and fourth power stay well inside floating point."""
-    number = positive(parameter, value)
-    if not SMALLEST <= number <= LARGEST:
+    return within(parameter, positive(parameter, value), SMALLEST, LARGEST)
+
+
+def within(parameter: str, number: float, least: float, most: float) -> float:
+    """A number in a range in which the formulas can be computed."""
+    if not least <= number <= most:
         raise ParameterError(
             parameter,
-            f"is {number:g}; choose units in which it lies between {SMALLEST:g} and {LARGEST:g}",
+            f"is {number:g}, which cannot be computed with; give one from {least:g} to {most:g}",
         )
     return number
 

@@ -158,15 +158,17 @@ def simulate(
     from discreet.mechanism import Setting
 
     scatter = _one_of("rewards", rewards, environments.REWARDS)
-    actions = dim**2 if actions is None else actions
+    wanted = dim**2 if actions is None else actions
     makers = {
-        "sphere": lambda: environments.Sphere(dim=dim, n_actions=actions, gap=gap, rewards=scatter),
-        "fixed": lambda: environments.Fixed(dim=dim, n_actions=actions, rewards=scatter),
+        "sphere": lambda: environments.Sphere(dim=dim, n_actions=wanted, gap=gap, rewards=scatter),
+        "fixed": lambda: environments.Fixed(dim=dim, n_actions=wanted, rewards=scatter),
         "basis": lambda: environments.Basis(dim=dim, rewards=scatter),
     }
     environment = _one_of("env", env, makers)()
     if gap != 0.0 and env != "sphere":
         _note(f"--gap has no meaning in the {env} environment and is not used")
+    if actions is not None and environment.n_actions != actions:
+        _note(f"--actions is not used: the {env} environment has {environment.n_actions} actions")
     row = _variant(variant, tree=tree, shift=shift, rho_min=rho_min)
     setting = Setting(
         problem=environment.problem,
@@ -179,11 +181,14 @@ def simulate(
         rounds=setting.horizon if rounds is None else rounds,
         policy=_policy(policy, optimism),
     )
-    many = range(first_seed, first_seed + count("seeds", seeds))
+    first = count("first-seed", first_seed, least=0)
+    many = range(first, first + count("seeds", seeds))
     workers = os.cpu_count() or 1 if jobs is None else jobs
     with _progress(len(many)) as on_seed:
         outcome = simulation.simulate(played, seeds=many, jobs=workers, on_seed=on_seed)
     found = outcome.to_json()
+    if not found["complete"]:
+        _note(f"interrupted: {found['seeds']} of {outcome.asked} seeds are in the result")
     if as_json:
         _print_json(found)
         return
@@ -236,6 +241,34 @@ def demo(
     _print_text(f"The regret curves are in {page}; open it in a browser.")
 
 
+@app.command()
+def bench(
+    only: Annotated[
+        list[str] | None, typer.Option(help="A section; give it again for another. All if not.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Less of everything.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Memory over 50,000,000 rounds.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure speed, start-up and memory beside other ways to do the same. Minutes."""
+    from dataclasses import replace
+
+    from discreet.bench import suite, workload
+
+    sizes = workload.QUICK if quick else workload.DEFAULT
+    if full:
+        sizes = replace(sizes, memory_rounds=(sizes.memory_rounds[0], workload.HORIZON))
+    with _progress(len(only or suite.SECTIONS)) as on_step:
+        result = suite.run(sizes, only=only or (), on_step=on_step)
+    if as_json:
+        _print_json(result.to_json())
+        return
+    for (title, columns, rows), remarks in result.tables():
+        _print_table(title, columns, list(rows))
+        for remark in remarks:
+            _print_text(f"- {remark}")
+
+
 def _variant(name: str, *, tree: str | None, shift: float | None, rho_min: float | None) -> Any:  # noqa: ANN401  # a row of the table
     from discreet.variants import named
 
@@ -256,6 +289,8 @@ def _privacy(private: bool, epsilon: float | None, delta: float | None) -> Any: 
     from discreet.privacy import Privacy
 
     if not private:
+        if epsilon is not None and delta is not None:
+            Privacy(epsilon=epsilon, delta=delta)  # refuse nonsense even where it is not used
         return None
     if epsilon is None:
         raise ParameterError("epsilon", "is missing; private variants need --epsilon")
@@ -347,6 +382,8 @@ def main() -> None:
         _fail(str(error))
     except OSError as error:
         _fail(str(error))
+    except MemoryError:
+        _fail("this needs more memory than there is; give smaller sizes")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,9 @@
-"""The confidence set around the private estimate. Paper: eq:def-ellip and prop:calc-beta."""
+"""The confidence set around the private estimate. Paper: eq:def-ellip and prop:calc-beta.
+
+It covers the true parameter with probability 1 - alpha if rewards are linear in the actions up to
+sub-Gaussian noise. Clipping rows or rewards that are really outside the bounds, or losing rewards
+depending on their value, takes that away; the privacy guarantee does not depend on it.
+"""
 
 import math
 from dataclasses import dataclass

@@ -19,7 +19,7 @@ from discreet.problem import Problem
 
 F64 = NDArray[np.float64]
 
-BATCHED_ACTIONS = 512  # fresh decision sets are drawn for this many actions at a time
+BATCHED_ACTIONS = 1024  # fresh decision sets are drawn for this many actions at a time
 TOP_MEAN = 0.75  # the optimal action's mean reward on the sphere; the band's other end is minus it
 
 
@@ -67,6 +67,8 @@ class World:
     def pull(self, index: int) -> tuple[float, float]:
         """The reward for an action of the current decision set, and its pseudo-regret."""
         world = self.arrays
+        if not 0 <= index < world.n_actions:
+            raise ParameterError("index", f"is {index}; give one from 0 to {world.n_actions - 1}")
         mean = float(world.means[self._start + index])
         reward = arms.reward(self.state, mean, world.reward_std, world.reward_bound)
         return reward, arms.best_mean(world) - mean

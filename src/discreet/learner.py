@@ -1,8 +1,9 @@
 """`LinUCB`: a curator and a policy, which is what most users touch."""
 
 import os
+import threading
 from dataclasses import dataclass
-from typing import NoReturn, Self
+from typing import Any, NoReturn, Self
 
 from numpy.typing import ArrayLike
 
@@ -49,8 +50,9 @@ class LinUCB:
         noise_source: for tests and simulations only. Noise comes from the operating system
             otherwise; with a seeded source the guarantee is void and says so.
 
-    A call to ``choose`` costs O(d^3 + K d^2), ``learn`` O(d^2 log n) at worst. Calls from several
-    threads are safe, copies are refused, and after any error the learner is as it was before.
+    A call to ``choose`` costs O(K d^2), and O(d^3) more after a new row; ``learn`` O(d^2 log n) at
+    worst, and with Wishart noise O(d^3) more for each fresh draw. Calls from several threads are
+    safe, copies are refused, and after any error the learner is as it was before.
     """
 
     def __init__(
@@ -67,6 +69,9 @@ class LinUCB:
         noise_source: NoiseSource | None = None,
     ) -> None:
         """Calibrate the noise and draw its first values."""
+        _require(problem, Problem, "problem", "Problem(...)")
+        _require(privacy, Privacy | None, "privacy", "Privacy(epsilon=..., delta=...)")
+        _require(policy, policies.Policy | None, "policy", "UCB(), Thompson() or greedy()")
         row = variants.named(variant) if isinstance(variant, str) else variant
         setting = Setting(problem=problem, horizon=horizon, failure_prob=failure_prob)  # type: ignore[arg-type]
         self._policy = policies.UCB() if policy is None else policy
@@ -78,11 +83,13 @@ class LinUCB:
             max_pending=max_pending,
         )
         self._region: tuple[Release, Ellipsoid] | None = None
+        self._saving = threading.Lock()
 
     @classmethod
     def _around(cls, curator: Curator, policy: policies.Policy) -> Self:
         self = cls.__new__(cls)
         self._policy, self._curator, self._region = policy, curator, None
+        self._saving = threading.Lock()
         return self
 
     @property
@@ -156,7 +163,10 @@ class LinUCB:
         Continue from the newest file only, and in one place: two learners that continue from one
         file show the same noise on different data, which can cancel it out.
         """
-        storage.write(path, {"policy": policies.to_json(self._policy), **self._curator.document()})
+        # One save at a time: an older state must never replace a newer one.
+        with self._saving:
+            rule = policies.to_json(self._policy)
+            storage.write(path, {"policy": rule, **self._curator.document()})
 
     def __repr__(self) -> str:
         return (
@@ -200,6 +210,11 @@ def load(
             "path", "holds settings that do not fit together; restore it from a backup"
         ) from None
     return LinUCB._around(curator, policy or saved or policies.UCB())  # noqa: SLF001  # the other way to construct one
+
+
+def _require(value: object, kind: Any, parameter: str, advice: str) -> None:  # noqa: ANN401
+    if not isinstance(value, kind):
+        raise ParameterError(parameter, f"is of type {type(value).__name__}; give {advice}")
 
 
 def _id(decision: Decision | str) -> object:

@@ -3,6 +3,7 @@
 Nothing here holds or sees a row. A `Mechanism` is public and travels with every release.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,9 +37,20 @@ class Setting:
         """Check the numbers and fill in the paper's choice of alpha."""
         fix = object.__setattr__
         fix(self, "horizon", checks.count("horizon", self.horizon))
+        checks.within("horizon", self.horizon, 1, 2**62)
         given: float | None = self.failure_prob
         alpha = 1 / max(2, self.horizon) if given is None else given
-        fix(self, "failure_prob", checks.probability("failure_prob", alpha))
+        checks.within("failure_prob", checks.probability("failure_prob", alpha), 1e-200, 1.0)
+        fix(self, "failure_prob", float(alpha))
+
+    def log_tail(self, factor: float) -> float:
+        """What a tail bound for one round costs, ln(factor n/alpha)."""
+        return math.log(factor * self.horizon / self.failure_prob)
+
+    @property
+    def normal_length(self) -> float:
+        """A bound on the length of d standard normals, sqrt d + sqrt(2 ln(2n/alpha))."""
+        return math.sqrt(self.problem.dim) + math.sqrt(2 * self.log_tail(2))
 
     @property
     def tree_depth(self) -> int:
@@ -50,7 +62,8 @@ class Setting:
 class NoiseBounds:
     """Accurate bounds on the perturbations (H_t, h_t). Paper: def:accurate-params.
 
-    In each round, with probability at least 1 - alpha/2n: the eigenvalues of H_t lie within
+    In each round, with probability at least 1 - alpha/2n (docs/errata.md says how far the paper's
+    proof of that goes): the eigenvalues of H_t lie within
     [rho_min, rho_max], and the norm of h_t with respect to the inverse of H_t is at most gamma.
     """
 
@@ -63,6 +76,15 @@ class NoiseBounds:
         checks.positive("rho_min", self.rho_min)
         checks.at_least("rho_max", self.rho_max, self.rho_min)
         checks.at_least("gamma", self.gamma, 0.0)
+
+
+def lowest_eigenvalue(shift: float, low: float) -> float:
+    """What is left of the lowest eigenvalue after a shift, if anything is."""
+    if not checks.finite("shift", shift) + low > 0:
+        raise ParameterError(
+            "shift", f"is {shift:g}; give one above {-low:g} to keep the matrix positive"
+        )
+    return shift + low
 
 
 class NodeNoise(Protocol):

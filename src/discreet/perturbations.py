@@ -18,12 +18,15 @@ _SYMMETRY = 1e-12
 def checked(perturbations: Perturbations, turn: int, dim: int) -> tuple[F64, F64]:
     """(H_t, h_t) for one round, as arrays of the right shape."""
     pair = perturbations(turn)
-    gram, moment = (np.asarray(part, dtype=np.float64) for part in pair)
+    try:
+        gram, moment = (np.asarray(part, dtype=np.float64) for part in pair)
+    except (TypeError, ValueError):
+        gram = moment = np.empty(0)
     if gram.shape != (dim, dim) or moment.shape != (dim,):
         raise ShapeError(
             "perturbations",
-            f"gave shapes {gram.shape} and {moment.shape} in round {turn}; "
-            f"return ({dim}, {dim}) and ({dim},)",
+            f"gave something else than two arrays of shapes ({dim}, {dim}) and ({dim},) in round "
+            f"{turn}; return H_t and h_t",
         )
     if not (np.isfinite(gram).all() and np.isfinite(moment).all()):
         raise NotFiniteError("perturbations", f"gave NaN or infinity in round {turn}")

@@ -5,7 +5,7 @@ only the current person's own decision set enters besides.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from discreet.kernels import score
 F64 = NDArray[np.float64]
 
 
+@runtime_checkable
 class Policy(Protocol):
     """A rule for choosing."""
 

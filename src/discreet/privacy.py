@@ -15,8 +15,10 @@ class Privacy:
 
     def __post_init__(self) -> None:
         """Check that both are in range."""
-        object.__setattr__(self, "epsilon", checks.positive("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", checks.probability("delta", self.delta))
+        epsilon = checks.within("epsilon", checks.positive("epsilon", self.epsilon), 1e-6, 1e6)
+        delta = checks.within("delta", checks.probability("delta", self.delta), 1e-100, 1.0)
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "delta", delta)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,9 +65,9 @@ class Guarantee:
         if not self.private:
             return f"No privacy is promised: {self.argument}."
         return (
-            f"({self.epsilon:g}, {self.delta:g})-joint differential privacy: replacing one "
+            f"({self.epsilon:.12g}, {self.delta:.12g})-joint differential privacy: replacing one "
             "person's decision set and reward in one round multiplies the probability of "
             "anything that all other people see, now or later, by at most "
-            f"e^{self.epsilon:g}, up to a probability of {self.delta:g}. "
+            f"e^{self.epsilon:.12g}, up to a probability of {self.delta:.12g}. "
             f"Why: {self.argument}."
         )

@@ -56,13 +56,15 @@ class Outcome:
 
     Attributes:
         simulation: what was played.
-        seeds: which seeds, shape (S,).
+        asked: how many seeds were asked for; fewer were played if it was interrupted.
+        seeds: which seeds were played, shape (S,).
         rounds: the checkpoints, shape (C,).
         regrets: pseudo-regret so far, shape (S, C).
         seconds: wall-clock time of all of it, compilation aside.
     """
 
     simulation: Simulation
+    asked: int
     seeds: list[int]
     rounds: I64
     regrets: F64
@@ -91,6 +93,7 @@ class Outcome:
             "variant": self.simulation.mechanism.variant,
             "rounds": self.simulation.rounds,
             "seeds": len(self.seeds),
+            "complete": len(self.seeds) == self.asked,
             "pseudo_regret": {
                 "mean": float(mean[-1]),
                 "stderr": None if np.isnan(stderr[-1]) else float(stderr[-1]),
@@ -122,6 +125,8 @@ def simulate(
 ) -> Outcome:
     """Play every seed, on ``jobs`` processes.
 
+    An interrupt (Ctrl-C) ends it early; the seeds that are finished by then are the outcome.
+
     Args:
         simulation: what to play.
         seeds: whole numbers from 0, each a world and a learner of its own.
@@ -135,14 +140,19 @@ def simulate(
     _run(simulation, 0, np.array([1]))  # compile, or load what was compiled before
     start = time.perf_counter()
     pool = joblib.Parallel(n_jobs=min(jobs, len(wanted)), return_as="generator")
-    regrets = []
-    for curve in pool(joblib.delayed(run_seed)(simulation, seed) for seed in wanted):
-        regrets.append(curve)
-        if on_seed is not None:
-            on_seed(len(regrets))
+    regrets: list[F64] = []
+    try:
+        for curve in pool(joblib.delayed(run_seed)(simulation, seed) for seed in wanted):
+            regrets.append(curve)
+            if on_seed is not None:
+                on_seed(len(regrets))
+    except KeyboardInterrupt:
+        if not regrets:
+            raise
     return Outcome(
         simulation=simulation,
-        seeds=wanted,
+        asked=len(wanted),
+        seeds=wanted[: len(regrets)],
         rounds=simulation.checkpoints(),
         regrets=np.array(regrets),
         seconds=time.perf_counter() - start,

@@ -122,6 +122,7 @@ class TreeVariant:
 
     def with_shift(self, shift: float) -> "TreeVariant":
         """The same with a shift of your own."""
+        checks.finite("shift", shift)
 
         def rule(noise: NodeNoise, setting: Setting) -> tuple[float, NoiseBounds]:
             return shift, noise.bounds(setting, shift)
@@ -130,6 +131,7 @@ class TreeVariant:
 
     def with_rho_min(self, rho_min: float) -> "TreeVariant":
         """The same with the shift that gives this lower bound on the regularizer."""
+        checks.positive("rho_min", rho_min)
 
         def rule(noise: NodeNoise, setting: Setting) -> tuple[float, NoiseBounds]:
             shift = rho_min - noise.eigenvalues(setting)[0]
@@ -178,7 +180,9 @@ class Unperturbed:
         """The same with a regularizer of your own."""
         return replace(self, regularizer=shift)
 
-    with_rho_min = with_shift
+    def with_rho_min(self, rho_min: float) -> "Unperturbed":
+        """The same thing: the regularizer is its own lower bound."""
+        return self.with_shift(checks.positive("rho_min", rho_min))
 
     def mechanism(self, setting: Setting, privacy: Privacy | None) -> Mechanism:
         """No noise, and no promise."""

@@ -25,6 +25,7 @@ def make_outcome() -> MakeOutcome:
             simulation=Simulation(
                 environment=environment, mechanism=row.mechanism(setting, target), rounds=100
             ),
+            asked=len(regrets),
             seeds=list(range(len(regrets))),
             rounds=np.array([1, 10, 100]),
             regrets=np.array(regrets),

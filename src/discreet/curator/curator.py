@@ -55,9 +55,10 @@ class Curator:
         self.max_pending = checks.count("max_pending", max_pending)
         self._supplied = supplied
         self._sums = sums
-        self._pending: dict[int, F64] = {}
+        self._pending: dict[str, F64] = {}
         self._rounds = 0
         self._name = secrets.token_hex(4)
+        self._sessions: dict[str, int] = {}
         self._process = os.getpid()
         self._release: Release | None = None
         self._lock = threading.RLock()
@@ -97,15 +98,16 @@ class Curator:
         state = document["state"]
         rounds = checks.count("rounds", state["rounds"], least=0)
         done = checks.count("rows", state["rows"], least=0)
-        numbers = [checks.count("waiting", number, least=0) for number in state["waiting"]]
+        waiting = [str(decision) for decision in state["waiting"]]
+        sessions = {str(name): checks.count("sessions", end) for name, end in state["sessions"]}
         actions = storage.decode(state["actions"])
-        if sorted(set(numbers)) != numbers or any(number >= rounds for number in numbers):
-            raise ValueError("the waiting decisions do not fit together")
-        if done > rounds - len(numbers) or rounds > mechanism.setting.horizon:
+        if len(set(waiting)) != len(waiting):
+            raise ValueError("a decision waits twice")
+        if done > rounds - len(waiting) or rounds > mechanism.setting.horizon:
             raise ValueError("the counters do not fit together")
-        if actions.shape != (len(numbers), mechanism.setting.problem.dim):
+        if actions.shape != (len(waiting), mechanism.setting.problem.dim):
             raise ValueError("the waiting actions have another shape")
-        if numbers:
+        if waiting:
             actions = rows.bounded_actions(mechanism.setting.problem, actions, "error")
         nodes, idle = storage.decode(state["nodes"]), storage.decode(state["idle"])
         curator = cls(
@@ -115,24 +117,26 @@ class Curator:
             on_violation=document["on_violation"],
             max_pending=document["max_pending"],
         )
-        if len(numbers) > curator.max_pending:
+        if len(waiting) > curator.max_pending:
             raise ValueError("more decisions wait than may")
-        curator._name = str(state["name"])
-        curator._pending = dict(zip(numbers, actions, strict=True))
+        curator._sessions = sessions
+        curator._pending = dict(zip(waiting, actions, strict=True))
         curator._rounds = rounds
         return curator
 
     def document(self) -> dict[str, Any]:
         """All that a save file has to hold. Secret: it contains the actions that wait."""
+        self._require_own_process()
         with self._lock:
             dim = self.mechanism.setting.problem.dim
+            past = {**self._sessions, **({self._name: self._rounds} if self._rounds else {})}
             return {
                 "mechanism": description.to_json(self.mechanism),
                 "supplied": self._supplied is not None,
                 "on_violation": self.on_violation,
                 "max_pending": self.max_pending,
                 "state": {
-                    "name": self._name,
+                    "sessions": [list(item) for item in past.items()],
                     "rounds": self._rounds,
                     "rows": self.rows,
                     "waiting": list(self._pending),
@@ -158,19 +162,21 @@ class Curator:
 
     def admit(self, actions: ArrayLike) -> F64:
         """A bounded copy of a decision set, if there is a round left to play."""
+        self._require_own_process()
         self._require_a_round()
         return rows.bounded_actions(self.mechanism.setting.problem, actions, self.on_violation)
 
     def open(self, action: F64) -> str:
         """Remember a chosen action until its reward comes; the decision's id."""
+        self._require_own_process()
         with self._lock:
             self._require_a_round()
-            number = self._rounds
             if len(self._pending) >= self.max_pending:
                 del self._pending[next(iter(self._pending))]
-            self._pending[number] = action
-            self._rounds = number + 1
-            return f"{self._name}-{number}"
+            decision = f"{self._name}-{self._rounds}"
+            self._pending[decision] = action
+            self._rounds += 1
+            return decision
 
     def learn(self, decision: object, reward: object) -> None:
         """Close a decision with its reward.
@@ -179,26 +185,28 @@ class Curator:
         row added: an interrupt in between loses a row rather than count it twice.
         """
         problem = self.mechanism.setting.problem
+        self._require_own_process()
         with self._lock:
-            number = self._waiting(decision)
-            action = self._pending[number]
+            waiting = self._waiting(decision)
+            action = self._pending[waiting]
             value = rows.bounded_reward(problem, reward, self.on_violation)
             row = np.empty(linalg.packed_size(problem.dim))
             linalg.pack_row(action, value, row)
             fresh = self._sums.prepared()
             self._release = None
-            del self._pending[number]
+            del self._pending[waiting]
             self._sums.add(row, fresh)
 
     def forget(self, decision: object) -> None:
         """Give up a decision whose reward will not come, and erase its action."""
+        self._require_own_process()
         with self._lock:
             del self._pending[self._waiting(decision)]
 
     def release(self) -> Release:
         """The current release; the same object until the next row."""
+        self._require_own_process()
         with self._lock:
-            self._require_own_process()
             if self._release is None:
                 self._release = self._make_release()
             return self._release
@@ -222,7 +230,6 @@ class Curator:
             )
 
     def _require_a_round(self) -> None:
-        self._require_own_process()
         horizon = self.mechanism.setting.horizon
         if self._rounds >= horizon:
             raise HorizonReachedError(
@@ -231,22 +238,25 @@ class Curator:
                 "new learner with a longer horizon",
             )
 
-    def _waiting(self, decision: object) -> int:
-        """The number behind a decision's id, if it waits for its reward."""
-        self._require_own_process()
+    def _waiting(self, decision: object) -> str:
+        """A decision's id, if it waits for its reward.
+
+        Ids start with a name that is drawn anew whenever a learner is made or restored, so that a
+        decision lost in a crash cannot be mistaken for a later one.
+        """
         name, _, number = decision.rpartition("-") if isinstance(decision, str) else ("", "", "")
-        known = name == self._name and number.isdecimal() and int(number) < self._rounds
-        if not known:
+        if decision in self._pending:
+            return f"{name}-{number}"
+        end = self._rounds if name == self._name else self._sessions.get(name, 0)
+        if not number.isdecimal() or int(number) >= end:
             raise UnknownDecisionError(
                 "decision", "was not made by this learner; pass what its `choose` returned"
             )
-        if int(number) not in self._pending:
-            raise DecisionClosedError(
-                "decision",
-                "has had its reward, was forgotten, or was given up because more than "
-                f"max_pending={self.max_pending} decisions waited; each decision takes one reward",
-            )
-        return int(number)
+        raise DecisionClosedError(
+            "decision",
+            "has had its reward, was forgotten, or was given up because more than "
+            f"max_pending={self.max_pending} decisions waited; each decision takes one reward",
+        )
 
     def __repr__(self) -> str:
         return (

@@ -24,7 +24,10 @@ F64 = NDArray[np.float64]
 
 
 class NoisySums:
-    """The tree of a mechanism, advanced one row at a time in O(d^2 log n)."""
+    """The tree of a mechanism, advanced one row at a time.
+
+    A row costs O(d^2 log n) at worst, and Wishart noise O(d^3) more for each fresh draw.
+    """
 
     def __init__(
         self, mechanism: Mechanism, source: NoiseSource, *, rows: int, nodes: F64, idle: F64

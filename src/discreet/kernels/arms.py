@@ -157,7 +157,7 @@ def reward(state: U64, mean: float, std: float, bound: float) -> float:
     A normal reward is clipped to [-bound, bound].
     """
     if std == 0.0:
-        return 1.0 if random.uniform(state) < 0.5 * (1.0 + mean) else -1.0
+        return 2.0 * (random.uniform(state) < 0.5 * (1.0 + mean)) - 1.0  # no branch to guess
     return min(max(mean + std * random.normal(state), -bound), bound)
 
 

@@ -36,18 +36,26 @@ def wishart(normals: F64, chi_squares: F64, scale: float, packed: F64) -> None:
     """W = scale * A A^T by Bartlett's decomposition, A lower triangular of size d + 1.
 
     Shapes: normals (d(d+1)/2,) for the entries below the diagonal, row by row; chi_squares (d,)
-    with dof - i degrees of freedom for diagonal entry i (the last one is not needed).
+    with dof - i degrees of freedom for diagonal entry i (the last one is not needed), which are
+    replaced by their roots.
     """
     dim = chi_squares.size
+    roots = chi_squares
+    for i in range(dim):
+        roots[i] = math.sqrt(chi_squares[i])
     at = 0
     for i in range(dim + 1):
         row = i * (i - 1) // 2
-        for j in range(min(i + 1, dim)):
+        for j in range(min(i, dim)):
             column = j * (j - 1) // 2
-            entry = 0.0
+            entry = normals[row + j] * roots[j]
             for k in range(j):
                 entry += normals[row + k] * normals[column + k]
-            root = math.sqrt(chi_squares[j])
-            entry += root * (root if i == j else normals[row + j])
+            packed[at] = scale * entry
+            at += 1
+        if i < dim:
+            entry = roots[i] * roots[i]
+            for k in range(i):
+                entry += normals[row + k] * normals[row + k]
             packed[at] = scale * entry
             at += 1

@@ -133,6 +133,12 @@ def fill_normals(state: U64, out: F64) -> None:
 @kernel
 def chi_square(state: U64, dof: float) -> float:
     """One chi-square number with any dof > 0, as twice a gamma of half the dof."""
+    return _chi_square_from(state, dof, normal(state))
+
+
+@kernel
+def _chi_square_from(state: U64, dof: float, z: float) -> float:
+    """The same, started with a normal that has been drawn."""
     shape = 0.5 * dof
     boost = 1.0
     if shape < 1.0:
@@ -141,16 +147,21 @@ def chi_square(state: U64, dof: float) -> float:
     offset = shape - 1.0 / 3.0
     slope = 1.0 / math.sqrt(9.0 * offset)
     while True:
-        z = normal(state)
-        cube = (1.0 + slope * z) ** 3
-        if cube <= 0.0:
-            continue
-        if math.log(uniform(state)) < 0.5 * z * z + offset * (1.0 - cube + math.log(cube)):
+        root = 1.0 + slope * z
+        cube = root * root * root
+        level, square = uniform(state), z * z
+        # The first test is a cheap part of the second and nearly always enough.
+        if cube > 0.0 and (
+            level < 1.0 - 0.0331 * square * square
+            or math.log(level) < 0.5 * square + offset * (1.0 - cube + math.log(cube))
+        ):
             return 2.0 * offset * cube * boost
+        z = normal(state)
 
 
 @kernel
 def fill_chi_squares(state: U64, dofs: F64, out: F64) -> None:
     """Fill an array with independent chi-squares, one for each entry of ``dofs``."""
+    fill_normals(state, out)
     for i in range(dofs.size):
-        out[i] = chi_square(state, dofs[i])
+        out[i] = _chi_square_from(state, dofs[i], out[i])

@@ -42,15 +42,20 @@ def draw_nodes(state: U64, law: Noise, dim: int, nodes: F64) -> None:
         for node in nodes:
             noise.symmetric_gaussian(node, law.scale, dim)
         return
-    normals = np.empty(dim * (dim + 1) // 2)
-    squares = np.empty(dim)
-    dofs = np.empty(dim)
-    for i in range(dim):
-        dofs[i] = law.dof - i
-    for node in nodes:
-        random.fill_normals(state, normals)
-        random.fill_chi_squares(state, dofs, squares)
-        noise.wishart(normals, squares, law.scale, node)
+    count, below = len(nodes), dim * (dim + 1) // 2
+    normals = np.empty(count * below)
+    dofs, squares = np.empty(count * dim), np.empty(count * dim)
+    for i in range(count * dim):
+        dofs[i] = law.dof - i % dim
+    random.fill_normals(state, normals)
+    random.fill_chi_squares(state, dofs, squares)
+    for at in range(count):
+        noise.wishart(
+            normals[at * below : (at + 1) * below],
+            squares[at * dim : (at + 1) * dim],
+            law.scale,
+            nodes[at],
+        )
 
 
 @kernel

@@ -69,20 +69,22 @@ def step(nodes: F64, idle: F64, totals: F64, clock: I64, row: F64, fresh: F64) -
 
 @kernel
 def _renew(nodes: F64, idle: F64, starting: int, fresh: F64) -> None:
-    pairs = fresh.shape[0] == 2 * starting
+    draws = 2 if fresh.shape[0] == 2 * starting else 1
     for level in range(starting):
         for i in range(nodes.shape[1]):
-            if pairs:
-                nodes[level, i] = fresh[2 * level, i]
+            nodes[level, i] = fresh[draws * level, i]
+        if draws == 2:  # noqa: PLR2004
+            for i in range(nodes.shape[1]):
                 idle[level, i] = fresh[2 * level + 1, i]
-            else:
-                nodes[level, i] = fresh[level, i]
 
 
 @kernel
 def stand(nodes: F64, idle: F64, totals: F64, rows: int, top: int) -> None:
     """Bring the totals of level ``top`` and all below it up to date."""
     for level in range(top, -1, -1):
-        source = nodes if (rows >> level) & 1 == 1 else idle
-        for i in range(totals.shape[1]):
-            totals[level, i] = totals[level + 1, i] + source[level, i]
+        if (rows >> level) & 1 == 1:
+            for i in range(totals.shape[1]):
+                totals[level, i] = totals[level + 1, i] + nodes[level, i]
+        else:
+            for i in range(totals.shape[1]):
+                totals[level, i] = totals[level + 1, i] + idle[level, i]

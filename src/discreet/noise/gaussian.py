@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import accounting, checks
-from discreet.errors import ParameterError
 from discreet.kernels import linalg
 from discreet.kernels import noise as kernel
-from discreet.mechanism import NoiseBounds, Setting
+from discreet.mechanism import NoiseBounds, Setting, lowest_eigenvalue
 from discreet.noise.source import NoiseSource
 from discreet.privacy import Privacy
 
@@ -53,8 +52,7 @@ class GaussianNoise:
 
     def opnorm_bound(self, setting: Setting) -> float:
         """The norm bound Upsilon = sigma_noise sqrt(2m) (4 sqrt(d) + 2 ln(2n/alpha))."""
-        tail = math.log(2 * setting.horizon / setting.failure_prob)
-        spread = 4 * math.sqrt(setting.problem.dim) + 2 * tail
+        spread = 4 * math.sqrt(setting.problem.dim) + 2 * setting.log_tail(2)
         return self.std * math.sqrt(2 * setting.tree_depth) * spread
 
     def eigenvalues(self, setting: Setting) -> tuple[float, float]:
@@ -70,16 +68,11 @@ class GaussianNoise:
         Paper: pro:accurate_bounds_for_Gaussian, with the exact gamma (E5).
         """
         low, high = self.eigenvalues(setting)
-        if not shift + low > 0:
-            raise ParameterError(
-                "shift", f"is {shift:g}; give one above {-low:g} to keep the matrix positive"
-            )
-        tail = math.log(2 * setting.horizon / setting.failure_prob)
-        length = math.sqrt(setting.problem.dim) + math.sqrt(2 * tail)
+        rho_min = lowest_eigenvalue(shift, low)
         return NoiseBounds(
-            rho_min=shift + low,
+            rho_min=rho_min,
             rho_max=shift + high,
-            gamma=self.std * math.sqrt(setting.tree_depth / (shift + low)) * length,
+            gamma=self.std * math.sqrt(setting.tree_depth / rho_min) * setting.normal_length,
         )
 
     def draw(self, source: NoiseSource, dim: int, count: int) -> F64:

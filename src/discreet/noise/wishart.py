@@ -17,7 +17,7 @@ from discreet import accounting, checks
 from discreet.errors import ParameterError
 from discreet.kernels import linalg
 from discreet.kernels import noise as kernel
-from discreet.mechanism import NoiseBounds, Setting
+from discreet.mechanism import NoiseBounds, Setting, lowest_eigenvalue
 from discreet.noise.source import NoiseSource
 from discreet.privacy import Privacy
 
@@ -57,8 +57,7 @@ class WishartNoise:
     def _roots(self, setting: Setting) -> tuple[float, float]:
         """sqrt(mk), and how far a singular value strays from it (over the square root of scale)."""
         centre = math.sqrt(setting.tree_depth * self.dof)
-        tail = math.log(8 * setting.horizon / setting.failure_prob)
-        return centre, math.sqrt(setting.problem.dim) + math.sqrt(2 * tail)
+        return centre, math.sqrt(setting.problem.dim) + math.sqrt(2 * setting.log_tail(8))
 
     def eigenvalues(self, setting: Setting) -> tuple[float, float]:
         """L~^2 (sqrt(mk) -+ (sqrt d + sqrt(2 ln(8n/alpha))))^2. Paper: claim:wishart-tails (E6)."""
@@ -76,17 +75,12 @@ class WishartNoise:
         it by sqrt(rho_min before / rho_min after).
         """
         low, high = self.eigenvalues(setting)
-        if not shift + low > 0:
-            raise ParameterError(
-                "shift", f"is {shift:g}; give one above {-low:g} to keep the matrix positive"
-            )
-        tail = math.log(2 * setting.horizon / setting.failure_prob)
-        length = math.sqrt(setting.problem.dim) + math.sqrt(2 * tail)
-        stretch = math.sqrt(max(1.0, low / (shift + low)))
+        rho_min = lowest_eigenvalue(shift, low)
+        stretch = math.sqrt(max(1.0, low / rho_min))
         return NoiseBounds(
-            rho_min=shift + low,
+            rho_min=rho_min,
             rho_max=shift + high,
-            gamma=math.sqrt(self.scale) * length * stretch,
+            gamma=math.sqrt(self.scale) * setting.normal_length * stretch,
         )
 
     def draw(self, source: NoiseSource, dim: int, count: int) -> F64:
@@ -95,9 +89,10 @@ class WishartNoise:
             raise ParameterError("dof", f"is {self.dof}; give more than the dimension {dim}")
         nodes = np.empty((count, linalg.packed_size(dim)))
         dofs = self.dof - np.arange(dim, dtype=np.float64)
-        for node in nodes:
-            normals = source.normals(dim * (dim + 1) // 2)
-            kernel.wishart(normals, source.chi_squares(dofs), self.scale, node)
+        normals = source.normals(count * dim * (dim + 1) // 2).reshape(count, -1)
+        squares = source.chi_squares(np.tile(dofs, count)).reshape(count, dim)
+        for at in range(count):
+            kernel.wishart(normals[at], squares[at], self.scale, nodes[at])
         return nodes
 
     def parameters(self) -> dict[str, float]:
@@ -118,9 +113,7 @@ def paper_shift(noise: WishartNoise, setting: Setting) -> tuple[float, NoiseBoun
     centre, stray = noise._roots(setting)  # noqa: SLF001  # one module, one formula
     width = 4 * noise.scale * centre * stray
     low, _ = noise.eigenvalues(setting)
-    tail = math.log(2 * setting.horizon / setting.failure_prob)
-    length = math.sqrt(setting.problem.dim) + math.sqrt(2 * tail)
-    gamma = math.sqrt(noise.scale * centre * length)
+    gamma = math.sqrt(noise.scale * centre * setting.normal_length)
     return width - low, NoiseBounds(rho_min=width, rho_max=2 * width, gamma=gamma)
 
 
