@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from discreet import LinUCB, Problem, confidence
+from discreet import LinUCB, Mechanism, Problem
 from discreet.environments import Sphere, World
+from discreet.mechanism import radius_terms
 from discreet.variants import TreeVariant, named
 from helpers import learner_for
 
@@ -76,11 +77,10 @@ def test_a_radius_without_its_statistical_term_does_not_cover(
 ) -> None:
     # Non-private LinUCB has no slack from privacy noise: with the statistical term removed, the
     # true parameter falls outside in far more than 5% of runs.
-    honest = confidence.radius_terms
     monkeypatch.setattr(
-        confidence,
+        Mechanism,
         "radius_terms",
-        lambda *args: honest(*args)._replace(noise_scale=0.0),
+        property(lambda self: radius_terms(self.setting, self.bounds)._replace(noise_scale=0.0)),
     )
     problem = Problem(dim=DIM, action_norm=1, reward_bound=1, theta_norm=1)
     failed = 0

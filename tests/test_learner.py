@@ -281,6 +281,7 @@ def test_the_horizon_is_the_end(variant: Variant, problem: Problem) -> None:
         ({"horizon": 0}, "horizon"),
         ({"horizon": 2.5}, "horizon"),
         ({"horizon": math.inf}, "horizon"),
+        ({"horizon": 2**63}, "horizon"),
         ({"horizon": True}, "horizon"),
         ({"failure_prob": 0.0}, "failure_prob"),
         ({"failure_prob": 1.0}, "failure_prob"),

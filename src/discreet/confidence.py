@@ -7,38 +7,15 @@ depending on their value, takes that away; the privacy guarantee does not depend
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.kernels import linalg, score
-from discreet.mechanism import NoiseBounds, Setting
+from discreet.mechanism import NoiseBounds, Setting, radius_terms
 from discreet.release import Release
 
 F64 = NDArray[np.float64]
-
-
-class RadiusTerms(NamedTuple):
-    """beta_t = noise_scale * sqrt(log det V_t + log_offset) + bias."""
-
-    noise_scale: float
-    log_offset: float
-    bias: float
-
-
-def radius_terms(setting: Setting, bounds: NoiseBounds) -> RadiusTerms:
-    """The parts of beta_t that do not change from round to round.
-
-    Paper: prop:calc-beta, beta_t = sigma sqrt(2 ln(2/alpha) + ln det V_t - d ln rho_min)
-    + S sqrt(rho_max) + gamma.
-    """
-    problem = setting.problem
-    return RadiusTerms(
-        noise_scale=problem.reward_subgaussian,
-        log_offset=2 * math.log(2 / setting.failure_prob) - problem.dim * math.log(bounds.rho_min),
-        bias=problem.theta_norm * math.sqrt(bounds.rho_max) + bounds.gamma,
-    )
 
 
 def radius_bound(setting: Setting, bounds: NoiseBounds, *, rounds: int) -> float:
@@ -87,13 +64,9 @@ def ellipsoid(release: Release) -> Ellipsoid:
     """The confidence set that a release supports: a function of the release alone."""
     mechanism = release.mechanism
     dim = release.moment.size
+    factor, whitened, centre = np.zeros((dim, dim)), np.empty(dim), np.empty(dim)
     packed = np.empty(linalg.packed_size(dim))
-    linalg.pack(release.gram, release.moment, packed)
-    factor = np.zeros((dim, dim))
-    log_det = linalg.factor(packed, 0.0, mechanism.bounds.rho_min, factor)
-    whitened = np.array(release.moment)
-    linalg.whiten(factor, whitened)
-    centre = whitened.copy()
-    linalg.unwhiten(factor, centre)
-    terms = radius_terms(mechanism.setting, mechanism.bounds)
-    return Ellipsoid(centre, whitened, factor, score.radius(log_det, *terms))
+    log_det = score.region(
+        release.gram, release.moment, mechanism.bounds.rho_min, packed, factor, whitened, centre
+    )
+    return Ellipsoid(centre, whitened, factor, score.radius(log_det, *mechanism.radius_terms))

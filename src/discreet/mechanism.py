@@ -5,7 +5,8 @@ Nothing here holds or sees a row. A `Mechanism` is public and travels with every
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cached_property
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,7 @@ class Setting:
         """Check the numbers and fill in the paper's choice of alpha."""
         fix = object.__setattr__
         fix(self, "horizon", checks.count("horizon", self.horizon))
-        checks.within("horizon", self.horizon, 1, 2**62)
+        checks.within("horizon", self.horizon, 1, 10**150)
         given: float | None = self.failure_prob
         alpha = 1 / max(2, self.horizon) if given is None else given
         checks.within("failure_prob", checks.probability("failure_prob", alpha), 1e-200, 1.0)
@@ -45,7 +46,7 @@ class Setting:
 
     def log_tail(self, factor: float) -> float:
         """What a tail bound for one round costs, ln(factor n/alpha)."""
-        return math.log(factor * self.horizon / self.failure_prob)
+        return math.log(factor) + math.log(self.horizon) - math.log(self.failure_prob)
 
     @property
     def normal_length(self) -> float:
@@ -76,6 +77,28 @@ class NoiseBounds:
         checks.positive("rho_min", self.rho_min)
         checks.at_least("rho_max", self.rho_max, self.rho_min)
         checks.at_least("gamma", self.gamma, 0.0)
+
+
+class RadiusTerms(NamedTuple):
+    """beta_t = noise_scale * sqrt(log det V_t + log_offset) + bias."""
+
+    noise_scale: float
+    log_offset: float
+    bias: float
+
+
+def radius_terms(setting: Setting, bounds: NoiseBounds) -> RadiusTerms:
+    """The parts of beta_t that do not change from round to round.
+
+    Paper: prop:calc-beta, beta_t = sigma sqrt(2 ln(2/alpha) + ln det V_t - d ln rho_min)
+    + S sqrt(rho_max) + gamma.
+    """
+    problem = setting.problem
+    return RadiusTerms(
+        noise_scale=problem.reward_subgaussian,
+        log_offset=2 * math.log(2 / setting.failure_prob) - problem.dim * math.log(bounds.rho_min),
+        bias=problem.theta_norm * math.sqrt(bounds.rho_max) + bounds.gamma,
+    )
 
 
 def lowest_eigenvalue(shift: float, low: float) -> float:
@@ -148,6 +171,15 @@ class Mechanism:
                 f"must be 'pan-private' for {self.noise.family} noise: its bounds hold only if "
                 "all m draws stand in every release (erratum E2)",
             )
+
+    @cached_property
+    def radius_terms(self) -> RadiusTerms:
+        """What the confidence radius is made of besides the release."""
+        return radius_terms(self.setting, self.bounds)
+
+    def require_playable(self) -> None:
+        """Refuse a horizon that theory can speak of but no counter can count to."""
+        checks.within("horizon", self.setting.horizon, 1, 2**62)
 
     @property
     def levels(self) -> int:

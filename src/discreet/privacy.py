@@ -15,7 +15,7 @@ class Privacy:
 
     def __post_init__(self) -> None:
         """Check that both are in range."""
-        epsilon = checks.within("epsilon", checks.positive("epsilon", self.epsilon), 1e-6, 1e6)
+        epsilon = checks.within("epsilon", checks.positive("epsilon", self.epsilon), 1e-6, 1e12)
         delta = checks.within("delta", checks.probability("delta", self.delta), 1e-100, 1.0)
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "delta", delta)

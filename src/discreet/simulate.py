@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import checks
-from discreet.confidence import radius_terms
 from discreet.environments import Environment
 from discreet.errors import ParameterError
 from discreet.kernels import random, rounds
@@ -37,6 +36,7 @@ class Simulation:
     def __post_init__(self) -> None:
         """Check that the horizon covers the rounds."""
         object.__setattr__(self, "rounds", checks.count("rounds", self.rounds))
+        self.mechanism.require_playable()
         horizon = self.mechanism.setting.horizon
         if self.rounds > horizon:
             raise ParameterError(
@@ -176,7 +176,7 @@ def _run(simulation: Simulation, seed: int, checkpoints: I64) -> F64:
         rounds.Rule(
             mechanism.shift,
             mechanism.bounds.rho_min,
-            *radius_terms(mechanism.setting, mechanism.bounds),
+            *mechanism.radius_terms,
             float(policy.optimism),
             policy.sampling,
         ),

@@ -15,6 +15,7 @@ class StreamedTree:
     """Drive the kernel with rows and draws from lists, one packed number a row."""
 
     def __init__(self, horizon: int, *, idle: bool, draw: Callable[[], float]) -> None:
+        self.horizon = horizon
         self.levels = tree_depth(horizon)
         self.per_level = 2 if idle else 1
         self.draw = draw
@@ -30,7 +31,8 @@ class StreamedTree:
 
     def add(self, row: float) -> float:
         fresh = self._fresh(tree.carry(int(self.clock[0]) + 1, self.levels))
-        tree.step(self.nodes, self.idle, self.totals, self.clock, np.array([row]), fresh)
+        row_array = np.array([row])
+        tree.step(self.nodes, self.idle, self.totals, self.clock, row_array, fresh, self.horizon)
         return self.release
 
     @property
@@ -204,6 +206,6 @@ def test_without_levels_the_sum_is_exact() -> None:
     clock = np.zeros(1, dtype=np.int64)
     tree.begin(nodes, nodes, totals, np.empty((0, 2)))
     for _ in range(5):
-        tree.step(nodes, nodes, totals, clock, np.array([1.0, 2.0]), np.empty((0, 2)))
+        tree.step(nodes, nodes, totals, clock, np.array([1.0, 2.0]), np.empty((0, 2)), 9)
     assert totals.tolist() == [[5.0, 10.0]]
     assert clock.tolist() == [5]

@@ -110,9 +110,16 @@ def test_the_systems_noise_comes_from_the_operating_system_alone(
         return genuine(size)
 
     monkeypatch.setattr(source.os, "urandom", urandom)
-    SystemNoise().normals(10)
+    SystemNoise().normals(1000)
     SystemNoise().chi_squares(np.full(7, 3.0))
-    assert asked == [80, 56]  # 64 bits for each number, none of them twice
+    assert asked == [8000, 56]  # 64 bits for each number, none of them twice
+
+
+def test_each_normal_in_stock_is_handed_out_once() -> None:
+    noise = SystemNoise()
+    numbers = np.concatenate([noise.normals(count) for count in (3, 500, 40, 7, 600, 1, 511)])
+    # Two equal doubles among 1,662 independent normals have probability below 1e-9.
+    assert np.unique(numbers).size == numbers.size == 1662
 
 
 # The words that give the most extreme numbers: 63 bits of tail probability, one bit of side.

@@ -214,7 +214,7 @@ class Curator:
     def _make_release(self) -> Release:
         dim = self.mechanism.setting.problem.dim
         gram, moment = np.empty((dim, dim)), np.empty(dim)
-        linalg.unpack(self._sums.noisy(), self.mechanism.shift, gram, moment)
+        self._sums.unpack(self.mechanism.shift, gram, moment)
         if self._supplied is not None:
             extra = perturbations.checked(self._supplied, self.rows + 1, dim)
             gram += extra[0]

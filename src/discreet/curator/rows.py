@@ -2,7 +2,7 @@
 
 Formal guarantee: what passes has norm at most ``action_norm`` (to within 1e-14, the rounding of a
 norm) and absolute reward at most ``reward_bound``, so that one row's outer product has the
-sensitivity the accounting assumes. Messages name the place of a bad row, never its contents.
+sensitivity the accounting assumes. Messages say what is wrong, never with which contents.
 """
 
 import math
@@ -19,6 +19,7 @@ from discreet.errors import (
     ParameterError,
     ShapeError,
 )
+from discreet.kernels import linalg
 from discreet.problem import Problem
 
 F64 = NDArray[np.float64]
@@ -52,17 +53,16 @@ def bounded_actions(problem: Problem, actions: ArrayLike, on_violation: OnViolat
             "actions", f"has shape {rows.shape}; give a (K, {problem.dim}) array, an action a row"
         )
     limit = problem.action_norm
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = np.einsum("kd,kd->k", rows, rows)
-    if squares.max() <= (limit * (1.0 + ROUNDING)) ** 2:  # also false for NaN
+    largest = linalg.largest_square(rows)
+    if largest <= (limit * (1.0 + ROUNDING)) ** 2:  # also false for NaN
         return rows
     if not np.isfinite(rows).all():
         raise NotFiniteError("actions", "holds NaN or infinity; give finite features")
-    if on_violation == "error" and squares.max() > (limit * (1.0 + TOLERANCE)) ** 2:
+    if on_violation == "error" and largest > (limit * (1.0 + TOLERANCE)) ** 2:
         raise OutOfBoundsError(
             "actions",
-            f"row {int(squares.argmax())} is longer than action_norm={limit:g}; scale your "
-            "features, state a larger action_norm, or pass on_violation='clip'",
+            f"a row is longer than action_norm={limit:g}; scale your features, state a larger "
+            "action_norm, or pass on_violation='clip'",
         )
     return _shortened(rows, limit)
 
@@ -80,14 +80,7 @@ def _shortened(rows: F64, limit: float) -> F64:
 
 def bounded_reward(problem: Problem, reward: object, on_violation: OnViolation) -> float:
     """The reward as a float within ``+-reward_bound``."""
-    if isinstance(reward, np.ndarray) and reward.ndim == 0:
-        reward = reward.item()
-    if not isinstance(reward, Real | np.bool_):
-        raise ShapeError("reward", "is not a number; give one finite number")
-    try:
-        value = float(reward)
-    except OverflowError:  # a whole number beyond all floating point
-        value = math.inf
+    value = reward if type(reward) is float else _real(reward)
     if not math.isfinite(value):
         raise NotFiniteError("reward", "is NaN or infinite; give a finite number")
     if abs(value) <= problem.reward_bound:
@@ -99,6 +92,17 @@ def bounded_reward(problem: Problem, reward: object, on_violation: OnViolation) 
             "larger reward_bound, or pass on_violation='clip'",
         )
     return math.copysign(problem.reward_bound, value)
+
+
+def _real(reward: object) -> float:
+    if isinstance(reward, np.ndarray) and reward.ndim == 0:
+        reward = reward.item()
+    if not isinstance(reward, Real | np.bool_):
+        raise ShapeError("reward", "is not a number; give one finite number")
+    try:
+        return float(reward)
+    except OverflowError:  # a whole number beyond all floating point
+        return math.inf
 
 
 def _numbers(values: ArrayLike) -> F64:

@@ -33,6 +33,7 @@ class NoisySums:
         self, mechanism: Mechanism, source: NoiseSource, *, rows: int, nodes: F64, idle: F64
     ) -> None:
         """Stand on the given levels; with no levels, ``nodes`` is the exact sum, shape (1, p)."""
+        mechanism.require_playable()
         levels, size = mechanism.levels, linalg.packed_size(mechanism.setting.problem.dim)
         if nodes.shape != (max(levels, 1), size) or idle.shape != (levels, size):
             raise ValueError("the tree has another shape than its mechanism")
@@ -64,11 +65,12 @@ class NoisySums:
 
     def add(self, row: F64, fresh: F64) -> None:
         """Add one packed row, with noise from :meth:`prepared`. Cannot stop half-way."""
-        tree.step(self._nodes, self._idle, self._totals, self._clock, row, fresh)
+        last = self._mechanism.setting.horizon
+        tree.step(self._nodes, self._idle, self._totals, self._clock, row, fresh, last)
 
-    def noisy(self) -> F64:
-        """The noisy sum of all rows so far, packed."""
-        return np.array(self._totals[0])
+    def unpack(self, shift: float, gram: F64, moment: F64) -> None:
+        """Write out the noisy sum of all rows so far, with a multiple of the identity added."""
+        linalg.unpack(self._totals[0], shift, gram, moment)
 
     def state(self) -> dict[str, F64]:
         """The arrays that the constructor takes; the totals follow from them."""

@@ -21,6 +21,21 @@ def packed_size(dim: int) -> int:
 
 
 @kernel
+def largest_square(rows: F64) -> float:
+    """The largest squared norm of a row; NaN if any row has none."""
+    largest = 0.0
+    for k in range(rows.shape[0]):
+        square = 0.0
+        for i in range(rows.shape[1]):
+            square += rows[k, i] * rows[k, i]
+        if not square <= largest:
+            largest = square
+            if math.isnan(square):
+                break
+    return largest
+
+
+@kernel
 def pack_row(action: F64, reward: float, out: F64) -> None:
     """The packed outer product of (action, reward) with itself.
 

@@ -14,21 +14,18 @@ F64 = NDArray[np.float64]
 
 
 @kernel
-def symmetric_gaussian(packed: F64, std: float, dim: int) -> None:
+def symmetric_gaussian(nodes: F64, std: float, dim: int) -> None:
     """Scale standard normals in place: ``std`` off the diagonal, sqrt(2)*std on it.
 
     Paper: sec:dp-gauss, Z = (Z' + Z'^T)/sqrt(2). The doubled diagonal carries the proof (E1).
+
+    Shapes: nodes (count, d(d+3)/2), one packed node a row.
     """
-    at = 0
-    for i in range(dim):
-        for _ in range(i):
-            packed[at] *= std
-            at += 1
-        packed[at] *= std * math.sqrt(2.0)
-        at += 1
-    for _ in range(dim):
-        packed[at] *= std
-        at += 1
+    for at in range(nodes.shape[0]):
+        for i in range(nodes.shape[1]):
+            nodes[at, i] *= std
+        for i in range(dim):
+            nodes[at, i * (i + 3) // 2] *= math.sqrt(2.0)
 
 
 @kernel

@@ -39,8 +39,7 @@ def draw_nodes(state: U64, law: Noise, dim: int, nodes: F64) -> None:
     """Fill packed nodes with fresh noise, in the order in which a `NoiseSource` is asked."""
     if law.dof == 0.0:
         random.fill_normals(state, nodes.reshape(nodes.size))
-        for node in nodes:
-            noise.symmetric_gaussian(node, law.scale, dim)
+        noise.symmetric_gaussian(nodes, law.scale, dim)
         return
     count, below = len(nodes), dim * (dim + 1) // 2
     normals = np.empty(count * below)
@@ -112,7 +111,7 @@ def play(
         starting = draws * tree.carry(clock[0] + 1, law.levels)
         if starting > 0:
             draw_nodes(noise_state, law, dim, fresh[:starting])
-        tree.step(nodes, idle, totals, clock, row, fresh[:starting])
+        tree.step(nodes, idle, totals, clock, row, fresh[:starting], checkpoints[-1])
         if clock[0] == checkpoints[at]:
             regrets[at] = regret
             at += 1

@@ -8,6 +8,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.kernels import linalg
 from discreet.kernels.compiling import kernel
 
 F64 = NDArray[np.float64]
@@ -21,6 +22,23 @@ def radius(log_det: float, noise_scale: float, log_offset: float, bias: float) -
     argument can be negative only where the noise has left its promised range.
     """
     return noise_scale * math.sqrt(max(0.0, log_det + log_offset)) + bias
+
+
+@kernel
+def region(
+    gram: F64, moment: F64, floor: float, packed: F64, lower: F64, whitened: F64, centre: F64
+) -> float:
+    """Factor a released matrix, whiten its moment and solve for the estimate, in one call.
+
+    Fills all but the first two arrays; the log-determinant.
+    """
+    linalg.pack(gram, moment, packed)
+    log_det = linalg.factor(packed, 0.0, floor, lower)
+    whitened[:] = moment
+    linalg.whiten(lower, whitened)
+    centre[:] = whitened
+    linalg.unwhiten(lower, centre)
+    return log_det
 
 
 _ONE_PASS = 6  # the most features that fit in one pass over the actions

@@ -45,12 +45,13 @@ def begin(nodes: F64, idle: F64, totals: F64, fresh: F64) -> None:
 
 
 @kernel
-def step(nodes: F64, idle: F64, totals: F64, clock: I64, row: F64, fresh: F64) -> None:
+def step(nodes: F64, idle: F64, totals: F64, clock: I64, row: F64, fresh: F64, last: int) -> None:
     """Add one packed row and move the clock, in one call that nothing can interrupt.
 
     ``clock[0]`` is the number of rows before the call and after it one more. ``fresh`` holds the
     noise of the levels that start anew, lowest first: a node and an idle draw for each, or in the
-    covering form (recognised by its length) a node alone.
+    covering form (recognised by its length) a node alone. ``last`` is the last row there will be:
+    a node that would be finished after it never shows, and takes no rows.
     """
     levels = nodes.shape[0]
     rows = clock[0]
@@ -58,7 +59,8 @@ def step(nodes: F64, idle: F64, totals: F64, clock: I64, row: F64, fresh: F64) -
         for i in range(row.size):
             totals[0, i] += row[i]
     for level in range(levels):
-        if (rows >> level) & 1 == 0:
+        block = rows >> level
+        if block & 1 == 0 and (block + 1) << level <= last:
             for i in range(row.size):
                 nodes[level, i] += row[i]
     clock[0] = rows + 1

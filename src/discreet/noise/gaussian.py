@@ -79,8 +79,7 @@ class GaussianNoise:
         """Fresh noise for ``count`` nodes."""
         size = linalg.packed_size(dim)
         nodes = source.normals(count * size).reshape(count, size)
-        for node in nodes:
-            kernel.symmetric_gaussian(node, self.std, dim)
+        kernel.symmetric_gaussian(nodes, self.std, dim)
         return nodes
 
     def parameters(self) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """Where standard random numbers for noise come from."""
 
 import os
+import threading
 from typing import Protocol
 
 import numpy as np
@@ -32,13 +33,27 @@ class SystemNoise:
     """Noise from the operating system's cryptographic generator. It has no seed to give.
 
     Each number is the inverse distribution function at 63 random bits of tail probability, with
-    one more bit to say which tail.
+    one more bit to say which tail. Normals are made a few hundred at a time, and each is handed
+    out once.
     """
 
     secret = True
+    _STOCK = 512
+
+    def __init__(self) -> None:
+        """Start with nothing in stock."""
+        self._stock = np.empty(0)
+        self._lock = threading.Lock()
 
     def normals(self, count: int) -> F64:
         """Standard normals, shape (count,)."""
+        with self._lock:
+            if count > self._stock.size:
+                self._stock = self._fresh_normals(max(count, self._STOCK))
+            taken, self._stock = self._stock[:count], self._stock[count:]
+        return taken
+
+    def _fresh_normals(self, count: int) -> F64:
         tail, upper = self._tails(count)
         values: F64 = ndtri(tail)
         np.negative(values, out=values, where=upper)
