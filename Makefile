@@ -3,10 +3,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 USE := .venv/.use
 DEVELOP := .venv/.develop
+BENCH := .venv/.bench
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
   --disable-pip-version-check --editable
 
-.PHONY: demo test lint format clean
+.PHONY: demo test lint format bench bench-kernels clean
 
 demo: $(USE)
 	$(BIN)/discreet demo
@@ -24,6 +25,12 @@ format: $(DEVELOP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+bench: $(BENCH)
+	$(BIN)/discreet bench
+
+bench-kernels: $(USE)
+	$(BIN)/python benchmarks/kernels.py
+
 $(USE): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "discreet needs Python 3.11 or later; set PYTHON=/path/to/python3.11" >&2; exit 1; }
@@ -34,6 +41,10 @@ $(USE): pyproject.toml constraints.txt
 $(DEVELOP): $(USE)
 	$(INSTALL) '.[dev]'
 	@touch $(DEVELOP)
+
+$(BENCH): $(USE)
+	$(INSTALL) '.[bench]'
+	@touch $(BENCH)
 
 clean:
 	rm -rf .venv demo build dist
