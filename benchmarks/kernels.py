@@ -54,10 +54,10 @@ def _factor(count, packed, lower):  # noqa: ANN001, ANN202
 
 
 @numba.njit
-def _whiten(count, lower, vector):  # noqa: ANN001, ANN202
+def _forward(count, lower, vector):  # noqa: ANN001, ANN202
     for _ in range(count):
         vector[:] = 1.0  # or else it would shrink to nothing
-        linalg.whiten(lower, vector)
+        linalg.forward(lower, vector)
 
 
 @numba.njit
@@ -105,7 +105,7 @@ def algebra() -> Iterator[Line]:
         linalg.pack(rows.T @ rows, rows.sum(axis=0), packed)
         lower, vector = np.zeros((dim, dim)), np.ones(dim)
         yield f"linalg.factor, d={dim}", best(_factor, packed, lower), "call"
-        yield f"linalg.whiten, d={dim}", best(_whiten, lower, vector), "call"
+        yield f"linalg.forward, d={dim}", best(_forward, lower, vector), "call"
         actions = rng.standard_normal((dim, count))
         cost = best(_best, actions, vector, lower, np.empty(count))
         yield f"score.best, d={dim}, K={count}", cost, "call"

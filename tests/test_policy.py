@@ -15,8 +15,10 @@ from discreet.policy import UCB, Thompson, greedy
 
 def region_of(centre: np.ndarray, gram: np.ndarray, radius: float) -> Ellipsoid:
     lower = np.linalg.cholesky(gram)
-    factor = np.tril(lower, -1) + np.diag(1.0 / np.diag(lower))
-    return Ellipsoid(centre=centre, whitened=lower.T @ centre, factor=factor, radius=radius)
+    scale = np.diag(lower)
+    factor = np.tril(lower / scale, -1) + np.diag(1.0 / scale**2)
+    weights = (lower / scale).T @ centre
+    return Ellipsoid(centre=centre, weights=weights, factor=factor, radius=radius)
 
 
 def random_region(rng: np.random.Generator, dim: int) -> tuple[Ellipsoid, np.ndarray]:
@@ -76,9 +78,9 @@ def test_thompson_chooses_between_two_actions_with_the_right_probability(optimis
     region = region_of(centre, gram, 1.3)
     actions = np.array([[1.0, 0.3], [0.2, 0.8]])
     rule = Thompson(optimism=optimism)
-    before = region.centre.copy(), region.whitened.copy(), region.factor.copy()
+    before = region.centre.copy(), region.weights.copy(), region.factor.copy()
     wins = sum(rule.choose(region, actions) == 0 for _ in range(size))
-    for now, then in zip((region.centre, region.whitened, region.factor), before, strict=True):
+    for now, then in zip((region.centre, region.weights, region.factor), before, strict=True):
         assert (now == then).all()
 
     difference = actions[0] - actions[1]

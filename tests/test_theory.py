@@ -255,8 +255,8 @@ def test_the_radius_of_any_data_within_the_bounds_is_below_its_bound(
     np.testing.assert_allclose(region.centre, np.linalg.solve(gram, moment), rtol=1e-6, atol=1e-9)
     lower = np.linalg.cholesky(gram)
     np.testing.assert_allclose(region.lower, lower, rtol=1e-6, atol=1e-9)
-    whitened = np.linalg.solve(lower, moment)
-    np.testing.assert_allclose(region.whitened, whitened, rtol=1e-6, atol=1e-9)
+    weights = np.linalg.solve(lower, moment) / np.diag(lower)
+    np.testing.assert_allclose(region.weights, weights, rtol=1e-6, atol=1e-9)
 
 
 @EXAMPLES

@@ -35,22 +35,21 @@ class Ellipsoid:
 
     Attributes:
         centre: the private estimate V^-1 u, shape (d,).
-        whitened: L^-1 u for the Cholesky factor L of V, shape (d,).
-        factor: L with the reciprocals of its diagonal, as the kernels take it, shape (d, d).
+        weights: D^-1 L^-1 u, with V = L D L^T, shape (d,).
+        factor: L below the diagonal and the reciprocals of D on it, shape (d, d).
         radius: beta_t.
     """
 
     centre: F64
-    whitened: F64
+    weights: F64
     factor: F64
     radius: float
 
     @property
     def lower(self) -> F64:
-        """The Cholesky factor L of V, shape (d, d)."""
-        full = self.factor.copy()
-        np.fill_diagonal(full, 1.0 / np.diag(self.factor))
-        return full
+        """The Cholesky factor of V, L D^(1/2), shape (d, d)."""
+        unit = np.tril(self.factor, -1) + np.eye(len(self.factor))
+        return np.asarray(unit / np.sqrt(np.diag(self.factor)))
 
     def distance(self, theta: F64) -> float:
         """||theta - centre||_V."""
@@ -64,9 +63,9 @@ def ellipsoid(release: Release) -> Ellipsoid:
     """The confidence set that a release supports: a function of the release alone."""
     mechanism = release.mechanism
     dim = release.moment.size
-    factor, whitened, centre = np.zeros((dim, dim)), np.empty(dim), np.empty(dim)
+    factor, weights, centre = np.zeros((dim, dim)), np.empty(dim), np.empty(dim)
     packed = np.empty(linalg.packed_size(dim))
     log_det = score.region(
-        release.gram, release.moment, mechanism.bounds.rho_min, packed, factor, whitened, centre
+        release.gram, release.moment, mechanism.bounds.rho_min, packed, factor, weights, centre
     )
-    return Ellipsoid(centre, whitened, factor, score.radius(log_det, *mechanism.radius_terms))
+    return Ellipsoid(centre, weights, factor, score.radius(log_det, *mechanism.radius_terms))

@@ -49,7 +49,7 @@ class UCB:
 
     def choose(self, region: Ellipsoid, actions: F64) -> int:
         """The first action with the largest upper confidence bound."""
-        return _best(region, region.whitened, self.optimism * region.radius, actions)
+        return _best(region, region.weights, self.optimism * region.radius, actions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +68,10 @@ class Thompson:
 
     def choose(self, region: Ellipsoid, actions: F64) -> int:
         """The first best action for the drawn parameter."""
-        # In whitened coordinates the draw is a standard normal times the radius.
-        normals = np.random.default_rng().standard_normal(region.whitened.size)
-        drawn = region.whitened + self.optimism * region.radius * normals
+        # A draw of the parameter is a draw of its weights, with covariance D^-1 times a square.
+        normals = np.random.default_rng().standard_normal(region.weights.size)
+        scales = self.optimism * region.radius * np.sqrt(np.diag(region.factor))
+        drawn = region.weights + scales * normals
         return _best(region, drawn, 0.0, actions)
 
 
@@ -95,7 +96,7 @@ def greedy() -> UCB:
     return UCB(optimism=0.0)
 
 
-def _best(region: Ellipsoid, whitened: F64, bonus: float, actions: F64) -> int:
+def _best(region: Ellipsoid, weights: F64, bonus: float, actions: F64) -> int:
     feature_major = np.ascontiguousarray(actions.T)
     scores = np.empty(len(actions))
-    return score.best(feature_major, 0, whitened, region.factor, bonus, scores)
+    return score.best(feature_major, 0, weights, region.factor, bonus, scores)

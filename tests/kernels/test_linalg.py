@@ -48,9 +48,16 @@ def packed(gram: F64, moment: F64) -> F64:
     return out
 
 
-def inverted_diagonal(lower: F64) -> F64:
-    """From a Cholesky factor to the kernels' form of it, and back."""
-    return np.tril(lower, -1) + np.diag(1.0 / np.diag(lower))
+def as_kernels_take_it(cholesky: F64) -> F64:
+    """From a Cholesky factor to L below the diagonal and 1/D on it."""
+    scale = np.diag(cholesky)
+    return np.tril(cholesky / scale, -1) + np.diag(1.0 / scale**2)
+
+
+def cholesky_of(factor: F64) -> F64:
+    """And back."""
+    unit = np.tril(factor, -1) + np.eye(len(factor))
+    return unit / np.sqrt(np.diag(factor))
 
 
 def factored(vector: F64, dim: int, *, shift: float = 0.0, floor: float = 1.0) -> tuple[float, F64]:
@@ -58,7 +65,7 @@ def factored(vector: F64, dim: int, *, shift: float = 0.0, floor: float = 1.0) -
     lower = np.zeros((dim, dim))
     log_det = linalg.factor(vector, shift, floor, lower)
     assert (np.triu(lower, 1) == 0.0).all()
-    return log_det, inverted_diagonal(lower)
+    return log_det, cholesky_of(lower)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 5, 64])
@@ -130,41 +137,47 @@ def test_the_solution_is_numpys_solution(system: tuple[F64, F64]) -> None:
     lower = np.full_like(gram, np.nan)
     linalg.factor(packed(gram, moment), 0.0, 1.0, lower)
     theta = moment.copy()
-    linalg.whiten(lower, theta)
-    linalg.unwhiten(lower, theta)
+    linalg.forward(lower, theta)
+    linalg.weigh(lower, theta)
+    linalg.backward(lower, theta)
     np.testing.assert_allclose(theta, np.linalg.solve(gram, moment), rtol=1e-8, atol=1e-8)
 
 
 @EXACT
 @given(positive_systems())
-def test_whitening_solves_with_the_factor(system: tuple[F64, F64]) -> None:
+def test_forward_solves_with_the_unit_factor(system: tuple[F64, F64]) -> None:
     gram, moment = system
-    lower = np.linalg.cholesky(gram)
+    cholesky = np.linalg.cholesky(gram)
     solved = moment.copy()
-    linalg.whiten(inverted_diagonal(lower), solved)
-    expected = solve_triangular(lower, moment, lower=True)
+    linalg.forward(as_kernels_take_it(cholesky), solved)
+    expected = solve_triangular(cholesky / np.diag(cholesky), moment, lower=True)
     np.testing.assert_allclose(solved, expected, rtol=1e-9, atol=1e-9)
 
 
 @EXACT
 @given(positive_systems())
-def test_unwhitening_solves_with_the_transposed_factor(system: tuple[F64, F64]) -> None:
+def test_backward_solves_with_the_transposed_unit_factor(system: tuple[F64, F64]) -> None:
     gram, moment = system
-    lower = np.linalg.cholesky(gram)
+    cholesky = np.linalg.cholesky(gram)
     solved = moment.copy()
-    linalg.unwhiten(inverted_diagonal(lower), solved)
-    expected = solve_triangular(lower.T, moment, lower=False)
+    linalg.backward(as_kernels_take_it(cholesky), solved)
+    expected = solve_triangular((cholesky / np.diag(cholesky)).T, moment, lower=False)
     np.testing.assert_allclose(solved, expected, rtol=1e-9, atol=1e-9)
 
 
 @EXACT
 @given(positive_systems())
-def test_whitened_vectors_have_the_norm_of_the_inverse_matrix(system: tuple[F64, F64]) -> None:
+def test_solved_and_weighed_vectors_give_the_norm_of_the_inverse_matrix(
+    system: tuple[F64, F64],
+) -> None:
     gram, moment = system
-    whitened = moment.copy()
-    linalg.whiten(inverted_diagonal(np.linalg.cholesky(gram)), whitened)
+    factor = as_kernels_take_it(np.linalg.cholesky(gram))
+    solved = moment.copy()
+    linalg.forward(factor, solved)
+    weighed = solved.copy()
+    linalg.weigh(factor, weighed)
     expected = moment @ np.linalg.solve(gram, moment)
-    assert whitened @ whitened == pytest.approx(expected, rel=1e-8, abs=1e-8)
+    assert weighed @ solved == pytest.approx(expected, rel=1e-8, abs=1e-8)
 
 
 @EXACT
@@ -245,8 +258,9 @@ def test_lifting_is_finite_however_far_the_matrix_is_from_positive(
     vector = packed(-scale * (noise @ noise.T), rng.standard_normal(10))
     lower, theta = np.zeros((10, 10)), vector[-10:].copy()
     log_det = linalg.factor(vector, 0.0, floor, lower)
-    linalg.whiten(lower, theta)
-    linalg.unwhiten(lower, theta)
+    linalg.forward(lower, theta)
+    linalg.weigh(lower, theta)
+    linalg.backward(lower, theta)
     assert math.isfinite(log_det)
     assert np.isfinite(lower).all()
     assert np.isfinite(theta).all()

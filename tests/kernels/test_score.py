@@ -22,10 +22,16 @@ def positive_matrix(rng: np.random.Generator, dim: int) -> F64:
     return root @ root.T + 0.1 * np.eye(dim)
 
 
-def inverted_diagonal(lower: F64) -> F64:
-    """A Cholesky factor as the kernels take it. What lies above the diagonal is never read."""
-    above = np.triu(np.full_like(lower, np.nan), 1)
-    return np.tril(lower, -1) + np.diag(1.0 / np.diag(lower)) + above
+def as_kernels_take_it(cholesky: F64) -> F64:
+    """L below the diagonal, 1/D on it. What lies above the diagonal is never read."""
+    scale = np.diag(cholesky)
+    above = np.triu(np.full_like(cholesky, np.nan), 1)
+    return np.tril(cholesky / scale, -1) + np.diag(1.0 / scale**2) + above
+
+
+def weights_of(theta: F64, cholesky: F64) -> F64:
+    """D^-1 L^-1 u for theta = V^-1 u."""
+    return (cholesky / np.diag(cholesky)).T @ theta
 
 
 def chosen(actions: F64, theta: F64, gram: F64, bonus: float, *, start: int = 0) -> int:
@@ -38,9 +44,9 @@ def chosen(actions: F64, theta: F64, gram: F64, bonus: float, *, start: int = 0)
     columns = np.full((dim, start + count + 3), np.nan)
     columns[:, start : start + count] = actions.T
     before = columns.copy()
-    centre = lower.T @ theta  # L^-1 u for theta = V^-1 u
     scores = np.full(count, np.nan)
-    winner = score.best(columns, start, centre, inverted_diagonal(lower), bonus, scores)
+    weights = weights_of(theta, lower)
+    winner = score.best(columns, start, weights, as_kernels_take_it(lower), bonus, scores)
     np.testing.assert_array_equal(columns, before)
     return winner
 
@@ -83,10 +89,10 @@ def test_every_action_has_its_dense_score(dim: int, bonus: float, count: int) ->
     rng = np.random.default_rng(2)
     gram = positive_matrix(rng, dim)
     lower = np.linalg.cholesky(gram)
-    columns, centre = rng.standard_normal((dim, 13 + count)), rng.standard_normal(dim)
+    columns, theta = rng.standard_normal((dim, 13 + count)), rng.standard_normal(dim)
     scores = np.full(count, np.nan)
-    winner = score.best(columns, 13, centre, inverted_diagonal(lower), bonus, scores)
-    theta = np.linalg.solve(lower.T, centre)
+    weights = weights_of(theta, lower)
+    winner = score.best(columns, 13, weights, as_kernels_take_it(lower), bonus, scores)
     expected = dense_scores(columns[:, 13:].T, theta, gram, bonus)
     np.testing.assert_allclose(scores, expected, rtol=1e-10, atol=1e-10)
     assert winner == expected.argmax()
@@ -156,10 +162,16 @@ def test_the_radius_is_its_bias_where_the_determinant_is_too_small() -> None:
     assert score.radius(1.0, 2.0, 3.0, 0.5) == 4.5
 
 
+def drawn_weights(centre: F64, lower: F64, scale: float, normals: F64) -> F64:
+    """A draw as Thompson sampling makes it."""
+    factor = as_kernels_take_it(lower)
+    return weights_of(centre, lower) + scale * np.sqrt(np.diag(factor)) * normals
+
+
 def sampled(centre: F64, lower: F64, scale: float, normals: F64) -> F64:
-    """The parameter behind a draw as Thompson sampling makes it, in whitened coordinates."""
-    theta = lower.T @ centre + scale * normals
-    linalg.unwhiten(inverted_diagonal(lower), theta)
+    """The parameter behind such a draw."""
+    theta = drawn_weights(centre, lower, scale, normals)
+    linalg.backward(as_kernels_take_it(lower), theta)
     return theta
 
 
@@ -174,20 +186,20 @@ def test_a_sampled_parameter_inverts_to_the_normals_it_used() -> None:
 
 @EXAMPLES
 @given(seed=st.integers(0, 2**32 - 1), dim=DIMS, count=COUNTS, scale=st.floats(0.0, 10.0))
-def test_a_draw_in_whitened_coordinates_chooses_the_best_action_for_its_parameter(
+def test_a_draw_of_the_weights_chooses_the_best_action_for_its_parameter(
     seed: int, dim: int, count: int, scale: float
 ) -> None:
     rng = np.random.default_rng(seed)
     lower = np.linalg.cholesky(positive_matrix(rng, dim))
     centre, normals = rng.standard_normal(dim), rng.standard_normal(dim)
     actions = rng.standard_normal((count, dim))
-    scores = actions @ sampled(centre, lower, scale, normals)
-    ordered = np.sort(scores)
+    expected = actions @ sampled(centre, lower, scale, normals)
+    ordered = np.sort(expected)
     assume(count == 1 or ordered[-1] - ordered[-2] > 1e-9)
-    drawn = lower.T @ centre + scale * normals
+    drawn = drawn_weights(centre, lower, scale, normals)
     columns, scores = np.ascontiguousarray(actions.T), np.full(count, np.nan)
-    winner = score.best(columns, 0, drawn, inverted_diagonal(lower), 0.0, scores)
-    assert winner == scores.argmax()
+    winner = score.best(columns, 0, drawn, as_kernels_take_it(lower), 0.0, scores)
+    assert winner == expected.argmax()
 
 
 def covariance_scores(sample: F64, covariance: F64) -> F64:

@@ -1,7 +1,8 @@
 """Packed symmetric algebra: the row that is added, the matrix that is solved.
 
-A factor L of V = L L^T is held as a lower triangle with the *reciprocals* of its diagonal, since
-nothing ever needs the diagonal itself. To whiten a vector is to multiply it by L^-1.
+A matrix V is factored as L D L^T, with L lower triangular and ones on its diagonal: no square
+roots. Both are held in one array, the entries of L below the diagonal and the *reciprocals* of D
+on it. So V^-1 u is the result of `forward`, `weigh` and `backward`, one after the other.
 """
 
 import math
@@ -84,7 +85,7 @@ def pack(gram: F64, moment: F64, out: F64) -> None:
 
 
 @kernel
-def _cholesky(packed: F64, shift: float, lower: F64) -> float:
+def _factor(packed: F64, shift: float, lower: F64) -> float:
     """Factor packed + shift*I; the log-determinant, or NaN if it is not positive definite."""
     dim = lower.shape[0]
     determinant = 1.0
@@ -96,14 +97,16 @@ def _cholesky(packed: F64, shift: float, lower: F64) -> float:
             at += 1
             for k in range(j):
                 rest -= lower[i, k] * lower[j, k]
-            lower[i, j] = rest * lower[j, j]
+            lower[i, j] = rest
         rest = packed[at] + shift
         at += 1
-        for k in range(i):
-            rest -= lower[i, k] * lower[i, k]
+        for j in range(i):
+            entry = lower[i, j] * lower[j, j]
+            rest -= lower[i, j] * entry
+            lower[i, j] = entry
         if not rest > 0.0:
             return math.nan
-        lower[i, i] = 1.0 / math.sqrt(rest)
+        lower[i, i] = 1.0 / rest
         # Pivots (within 1e-200 ... 1e200) are multiplied up, with few logarithms on the way.
         determinant *= rest
         if not 1e-100 < determinant < 1e100:  # noqa: PLR2004
@@ -114,34 +117,43 @@ def _cholesky(packed: F64, shift: float, lower: F64) -> float:
 
 @kernel
 def factor(packed: F64, shift: float, floor: float, lower: F64) -> float:
-    """Cholesky factor of the packed matrix plus shift*I, and the log-determinant of that matrix.
+    """Factor the packed matrix plus shift*I; the log-determinant of that matrix.
 
     Outside an event of probability alpha the matrix is positive definite. Inside that event it
     is lifted by ``floor`` times powers of two until it is: a function of the release alone.
     """
-    log_det = _cholesky(packed, shift, lower)
+    log_det = _factor(packed, shift, lower)
+    if log_det == log_det:  # noqa: PLR0124  # not NaN, the usual case
+        return log_det
     lift = floor
     while math.isnan(log_det) and lift < math.inf:
-        log_det = _cholesky(packed, shift + lift, lower)
+        log_det = _factor(packed, shift + lift, lower)
         lift *= 2.0
     return log_det
 
 
 @kernel
-def whiten(lower: F64, vector: F64) -> None:
+def forward(lower: F64, vector: F64) -> None:
     """Solve L w = vector in place."""
     for i in range(vector.size):
         rest = vector[i]
         for k in range(i):
             rest -= lower[i, k] * vector[k]
-        vector[i] = rest * lower[i, i]
+        vector[i] = rest
 
 
 @kernel
-def unwhiten(lower: F64, vector: F64) -> None:
+def weigh(lower: F64, vector: F64) -> None:
+    """Multiply by D^-1 in place."""
+    for i in range(vector.size):
+        vector[i] *= lower[i, i]
+
+
+@kernel
+def backward(lower: F64, vector: F64) -> None:
     """Solve L^T v = vector in place."""
     for i in range(vector.size - 1, -1, -1):
         rest = vector[i]
         for k in range(i + 1, vector.size):
             rest -= lower[k, i] * vector[k]
-        vector[i] = rest * lower[i, i]
+        vector[i] = rest

@@ -133,35 +133,42 @@ def fill_normals(state: U64, out: F64) -> None:
 @kernel
 def chi_square(state: U64, dof: float) -> float:
     """One chi-square number with any dof > 0, as twice a gamma of half the dof."""
-    return _chi_square_from(state, dof, normal(state))
+    if dof < 2.0:  # noqa: PLR2004
+        boost = uniform(state) ** (2.0 / dof)
+        return boost * _chi_square_from(state, dof + 2.0, normal(state), uniform(state))
+    return _chi_square_from(state, dof, normal(state), uniform(state))
 
 
 @kernel
-def _chi_square_from(state: U64, dof: float, z: float) -> float:
-    """The same, started with a normal that has been drawn."""
-    shape = 0.5 * dof
-    boost = 1.0
-    if shape < 1.0:
-        boost = uniform(state) ** (1.0 / shape)
-        shape += 1.0
-    offset = shape - 1.0 / 3.0
+def _chi_square_from(state: U64, dof: float, z: float, level: float) -> float:
+    """The same for dof >= 2, started with a normal and a uniform number that have been drawn."""
+    offset = 0.5 * dof - 1.0 / 3.0
     slope = 1.0 / math.sqrt(9.0 * offset)
     while True:
         root = 1.0 + slope * z
         cube = root * root * root
-        level, square = uniform(state), z * z
-        # The first test is a cheap part of the second and nearly always enough.
-        if cube > 0.0 and (
-            level < 1.0 - 0.0331 * square * square
-            or math.log(level) < 0.5 * square + offset * (1.0 - cube + math.log(cube))
-        ):
-            return 2.0 * offset * cube * boost
-        z = normal(state)
+        square = z * z
+        if cube > 0.0 and (math.log(level) < 0.5 * square + offset * (1.0 - cube + math.log(cube))):
+            return 2.0 * offset * cube
+        z, level = normal(state), uniform(state)
 
 
 @kernel
 def fill_chi_squares(state: U64, dofs: F64, out: F64) -> None:
-    """Fill an array with independent chi-squares, one for each entry of ``dofs``."""
+    """Fill an array with independent chi-squares, one for each entry of ``dofs``.
+
+    Marsaglia & Tsang's first test is a cheap part of their second and nearly always enough.
+    """
     fill_normals(state, out)
     for i in range(dofs.size):
-        out[i] = _chi_square_from(state, dofs[i], out[i])
+        z, dof = out[i], dofs[i]
+        if dof < 2.0:  # noqa: PLR2004
+            out[i] = chi_square(state, dof)
+            continue
+        offset = 0.5 * dof - 1.0 / 3.0
+        root = 1.0 + z / math.sqrt(9.0 * offset)
+        level = uniform(state)
+        if root > 0.0 and level < 1.0 - 0.0331 * (z * z) * (z * z):
+            out[i] = 2.0 * offset * root * root * root
+        else:
+            out[i] = _chi_square_from(state, dof, z, level)

@@ -1,5 +1,6 @@
 """Many rounds of the one loop, composed of the same kernels that serve a single round."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -44,8 +45,9 @@ def draw_nodes(state: U64, law: Noise, dim: int, nodes: F64) -> None:
     count, below = len(nodes), dim * (dim + 1) // 2
     normals = np.empty(count * below)
     dofs, squares = np.empty(count * dim), np.empty(count * dim)
-    for i in range(count * dim):
-        dofs[i] = law.dof - i % dim
+    for at in range(count):
+        for i in range(dim):
+            dofs[at * dim + i] = law.dof - i
     random.fill_normals(state, normals)
     random.fill_chi_squares(state, dofs, squares)
     for at in range(count):
@@ -81,11 +83,12 @@ def play(
     tree.begin(nodes, idle, totals, fresh)
 
     lower = np.zeros((dim, dim))
-    centre = np.empty(dim)
+    weights = np.empty(dim)
     action = np.empty(dim)
     row = np.empty(size)
     scores = np.empty(world.n_actions)
     released = totals[0]
+    last = checkpoints[-1]
     best_mean = arms.best_mean(world)
     regret = 0.0
     at = 0
@@ -93,14 +96,15 @@ def play(
         start = arms.next_set(world_state, world)
         log_det = linalg.factor(released, rule.shift, rule.floor, lower)
         for i in range(dim):
-            centre[i] = released[size - dim + i]
-        linalg.whiten(lower, centre)
+            weights[i] = released[size - dim + i]
+        linalg.forward(lower, weights)
+        linalg.weigh(lower, weights)
         width = score.radius(log_det, rule.noise_scale, rule.log_offset, rule.bias) * rule.optimism
         if rule.sampling:
             for i in range(dim):
-                centre[i] += width * random.normal(policy_state)
+                weights[i] += width * math.sqrt(lower[i, i]) * random.normal(policy_state)
             width = 0.0
-        chosen = start + score.best(world.actions, start, centre, lower, width, scores)
+        chosen = start + score.best(world.actions, start, weights, lower, width, scores)
 
         mean = world.means[chosen]
         regret += best_mean - mean
@@ -108,10 +112,10 @@ def play(
             action[i] = world.actions[i, chosen]
         reward = arms.reward(world_state, mean, world.reward_std, world.reward_bound)
         linalg.pack_row(action, reward, row)
-        starting = draws * tree.carry(clock[0] + 1, law.levels)
-        if starting > 0:
-            draw_nodes(noise_state, law, dim, fresh[:starting])
-        tree.step(nodes, idle, totals, clock, row, fresh[:starting], checkpoints[-1])
+        starting = fresh[: draws * tree.carry(clock[0] + 1, law.levels)]
+        if len(starting) > 0:
+            draw_nodes(noise_state, law, dim, starting)
+        tree.step(nodes, idle, totals, clock, row, starting, last)
         if clock[0] == checkpoints[at]:
             regrets[at] = regret
             at += 1

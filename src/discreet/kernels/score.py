@@ -26,18 +26,19 @@ def radius(log_det: float, noise_scale: float, log_offset: float, bias: float) -
 
 @kernel
 def region(
-    gram: F64, moment: F64, floor: float, packed: F64, lower: F64, whitened: F64, centre: F64
+    gram: F64, moment: F64, floor: float, packed: F64, lower: F64, weights: F64, centre: F64
 ) -> float:
-    """Factor a released matrix, whiten its moment and solve for the estimate, in one call.
+    """Factor a released matrix and solve for the estimate, in one call.
 
     Fills all but the first two arrays; the log-determinant.
     """
     linalg.pack(gram, moment, packed)
     log_det = linalg.factor(packed, 0.0, floor, lower)
-    whitened[:] = moment
-    linalg.whiten(lower, whitened)
-    centre[:] = whitened
-    linalg.unwhiten(lower, centre)
+    weights[:] = moment
+    linalg.forward(lower, weights)
+    linalg.weigh(lower, weights)
+    centre[:] = weights
+    linalg.backward(lower, centre)
     return log_det
 
 
@@ -46,50 +47,50 @@ _CHUNK = 256  # actions whitened at a time beyond that, so that they stay in the
 
 
 @kernel
-def best(actions: F64, start: int, centre: F64, lower: F64, bonus: float, scores: F64) -> int:
+def best(actions: F64, start: int, weights: F64, lower: F64, bonus: float, scores: F64) -> int:
     """Which action maximises theta.x + bonus * ||x||_{V^-1}; the first if several do.
 
-    In whitened coordinates w = L^-1 x this is centre.w + bonus * ||w||, with ``centre`` the
-    whitened moment L^-1 u. The K actions are columns ``start`` and following of ``actions``; K is
-    the length of ``scores``, which is filled.
+    With V = L D L^T and w = L^-1 x this is weights.w + bonus * sqrt(w^T D^-1 w), where ``weights``
+    is D^-1 L^-1 u for the moment u. The K actions are columns ``start`` and following of
+    ``actions``; K is the length of ``scores``, which is filled.
     """
     if actions.shape[0] <= _ONE_PASS:
-        _score_in_one_pass(actions, start, centre, lower, bonus, scores)
+        _score_in_one_pass(actions, start, weights, lower, bonus, scores)
     else:
         for chunk in range(0, scores.size, _CHUNK):
             part = scores[chunk : chunk + _CHUNK]
-            _score_by_rows(actions, start + chunk, centre, lower, bonus, part)
+            _score_by_rows(actions, start + chunk, weights, lower, bonus, part)
+    top = scores[0]
     winner = 0
     for k in range(1, scores.size):
-        if scores[k] > scores[winner]:
-            winner = k
+        better = scores[k] > top  # chosen without a branch, which could not be predicted
+        top = scores[k] if better else top
+        winner = k if better else winner
     return winner
 
 
 @kernel
 def _score_by_rows(
-    actions: F64, start: int, centre: F64, lower: F64, bonus: float, scores: F64
+    actions: F64, start: int, weights: F64, lower: F64, bonus: float, scores: F64
 ) -> None:
-    """Forward substitution on all actions at once: row i of ``whitened`` is row i of L^-1 X."""
+    """Forward substitution on all actions at once: row i of ``solved`` is row i of L^-1 X."""
     dim, count = actions.shape[0], scores.size
-    whitened = np.empty((dim, count))
+    solved = np.empty((dim, count))
     squares = np.zeros(count)
     for k in range(count):
         scores[k] = 0.0
     for i in range(dim):
-        features, row = actions[i][start : start + count], whitened[i]
+        features, row = actions[i][start : start + count], solved[i]
         for k in range(count):
             row[k] = features[k]
         for j in range(i):
-            weight, earlier = lower[i, j], whitened[j]
+            weight, earlier = lower[i, j], solved[j]
             for k in range(count):
                 row[k] -= weight * earlier[k]
-        scale, weight = lower[i, i], centre[i]
-        for k in range(count):
-            row[k] *= scale
+        weight, inverse_pivot = weights[i], lower[i, i]
         for k in range(count):
             scores[k] += weight * row[k]
-            squares[k] += row[k] * row[k]
+            squares[k] += inverse_pivot * row[k] * row[k]
     for k in range(count):
         scores[k] += bonus * math.sqrt(squares[k])
 
@@ -101,8 +102,14 @@ def _entry(lower: F64, i: int, j: int) -> float:
 
 
 @kernel
+def _weight(weights: F64, i: int) -> float:
+    """A weight, 0 where there is none."""
+    return weights[i] if i < weights.size else 0.0
+
+
+@kernel
 def _score_in_one_pass(
-    actions: F64, start: int, centre: F64, lower: F64, bonus: float, scores: F64
+    actions: F64, start: int, weights: F64, lower: F64, bonus: float, scores: F64
 ) -> None:
     """Forward substitution written out for six features, so that w stays in registers.
 
@@ -113,22 +120,23 @@ def _score_in_one_pass(
     x0, x1 = actions[0][start:stop], actions[min(1, last)][start:stop]
     x2, x3 = actions[min(2, last)][start:stop], actions[min(3, last)][start:stop]
     x4, x5 = actions[min(4, last)][start:stop], actions[min(5, last)][start:stop]
-    c0, c1, c2 = centre[0], centre[min(1, last)], centre[min(2, last)]
-    c3, c4, c5 = centre[min(3, last)], centre[min(4, last)], centre[min(5, last)]
-    f00, f10, f11 = lower[0, 0], _entry(lower, 1, 0), _entry(lower, 1, 1)
-    f20, f21, f22 = _entry(lower, 2, 0), _entry(lower, 2, 1), _entry(lower, 2, 2)
+    c0, c1, c2 = weights[0], _weight(weights, 1), _weight(weights, 2)
+    c3, c4, c5 = _weight(weights, 3), _weight(weights, 4), _weight(weights, 5)
+    r0, r1, r2 = lower[0, 0], _entry(lower, 1, 1), _entry(lower, 2, 2)
+    r3, r4, r5 = _entry(lower, 3, 3), _entry(lower, 4, 4), _entry(lower, 5, 5)
+    f10, f20, f21 = _entry(lower, 1, 0), _entry(lower, 2, 0), _entry(lower, 2, 1)
     f30, f31, f32 = _entry(lower, 3, 0), _entry(lower, 3, 1), _entry(lower, 3, 2)
     f40, f41, f42 = _entry(lower, 4, 0), _entry(lower, 4, 1), _entry(lower, 4, 2)
     f50, f51, f52 = _entry(lower, 5, 0), _entry(lower, 5, 1), _entry(lower, 5, 2)
-    f33, f43, f44 = _entry(lower, 3, 3), _entry(lower, 4, 3), _entry(lower, 4, 4)
-    f53, f54, f55 = _entry(lower, 5, 3), _entry(lower, 5, 4), _entry(lower, 5, 5)
+    f43, f53, f54 = _entry(lower, 4, 3), _entry(lower, 5, 3), _entry(lower, 5, 4)
     for k in range(scores.size):
-        w0 = f00 * x0[k]
-        w1 = f11 * (x1[k] - f10 * w0)
-        w2 = f22 * (x2[k] - f20 * w0 - f21 * w1)
-        w3 = f33 * (x3[k] - f30 * w0 - f31 * w1 - f32 * w2)
-        w4 = f44 * (x4[k] - f40 * w0 - f41 * w1 - f42 * w2 - f43 * w3)
-        w5 = f55 * (x5[k] - f50 * w0 - f51 * w1 - f52 * w2 - f53 * w3 - f54 * w4)
-        square = w0 * w0 + w1 * w1 + w2 * w2 + w3 * w3 + w4 * w4 + w5 * w5
+        w0 = x0[k]
+        w1 = x1[k] - f10 * w0
+        w2 = x2[k] - f20 * w0 - f21 * w1
+        w3 = x3[k] - f30 * w0 - f31 * w1 - f32 * w2
+        w4 = x4[k] - f40 * w0 - f41 * w1 - f42 * w2 - f43 * w3
+        w5 = x5[k] - f50 * w0 - f51 * w1 - f52 * w2 - f53 * w3 - f54 * w4
         mean = c0 * w0 + c1 * w1 + c2 * w2 + c3 * w3 + c4 * w4 + c5 * w5
+        square = r0 * w0 * w0 + r1 * w1 * w1 + r2 * w2 * w2
+        square += r3 * w3 * w3 + r4 * w4 * w4 + r5 * w5 * w5
         scores[k] = mean + bonus * math.sqrt(square)
