@@ -134,7 +134,7 @@ def fill_normals(state: U64, out: F64) -> None:
 def chi_square(state: U64, dof: float) -> float:
     """One chi-square number with any dof > 0, as twice a gamma of half the dof."""
     if dof < 2.0:  # noqa: PLR2004
-        boost = uniform(state) ** (2.0 / dof)
+        boost = math.pow(uniform(state), 2.0 / dof)
         return boost * _chi_square_from(state, dof + 2.0, normal(state), uniform(state))
     return _chi_square_from(state, dof, normal(state), uniform(state))
 
