@@ -72,13 +72,13 @@ def _step(count, nodes, totals, row, fresh):  # noqa: ANN001, ANN202
     clock = np.zeros(1, np.int64)
     for _ in range(count):
         starting = 2 * tree.carry(clock[0] + 1, nodes.shape[0])
-        tree.step(nodes, idle, totals, clock, row, fresh[:starting])
+        tree.step(nodes, idle, totals, clock, row, fresh[:starting], 2**40)
 
 
 @numba.njit
-def _draw_nodes(count, state, law, dim, nodes):  # noqa: ANN001, ANN202
+def _draw_nodes(count, state, law, dim, nodes, scratch):  # noqa: ANN001, ANN202, PLR0917
     for _ in range(count):
-        rounds.draw_nodes(state, law, dim, nodes)
+        rounds.draw_nodes(state, law, dim, nodes, scratch)
 
 
 def normals() -> Iterator[Line]:
@@ -126,7 +126,8 @@ def noise() -> Iterator[Line]:
         for name, dof in (("gaussian", 0.0), ("wishart", 1000.0)):
             law = rounds.Noise(levels=26, idle=True, scale=1.0, dof=dof)
             nodes = np.empty((2, linalg.packed_size(dim)))
-            cost = best(_draw_nodes, _state(), law, dim, nodes)
+            scratch = np.empty(len(nodes) * (dim * (dim + 1) // 2 + 2 * dim))
+            cost = best(_draw_nodes, _state(), law, dim, nodes, scratch)
             yield f"rounds.draw_nodes, {name}, d={dim}", cost / 2, "node"
 
 

@@ -36,15 +36,18 @@ class Rule(NamedTuple):
 
 
 @kernel
-def draw_nodes(state: U64, law: Noise, dim: int, nodes: F64) -> None:
-    """Fill packed nodes with fresh noise, in the order in which a `NoiseSource` is asked."""
+def draw_nodes(state: U64, law: Noise, dim: int, nodes: F64, scratch: F64) -> None:
+    """Fill packed nodes with fresh noise, in the order in which a `NoiseSource` is asked.
+
+    ``scratch`` holds d(d+1)/2 + 2d numbers for each node.
+    """
     if law.dof == 0.0:
         random.fill_normals(state, nodes.reshape(nodes.size))
         noise.symmetric_gaussian(nodes, law.scale, dim)
         return
     count, below = len(nodes), dim * (dim + 1) // 2
-    normals = np.empty(count * below)
-    dofs, squares = np.empty(count * dim), np.empty(count * dim)
+    normals, rest = scratch[: count * below], scratch[count * below :]
+    dofs, squares = rest[: count * dim], rest[count * dim : 2 * count * dim]
     for at in range(count):
         for i in range(dim):
             dofs[at * dim + i] = law.dof - i
@@ -79,7 +82,8 @@ def play(
     clock = np.zeros(1, np.int64)
     draws = 2 if law.idle else 1
     fresh = np.empty((draws * law.levels, size))
-    draw_nodes(noise_state, law, dim, fresh)
+    scratch = np.empty(len(fresh) * (dim * (dim + 1) // 2 + 2 * dim))
+    draw_nodes(noise_state, law, dim, fresh, scratch)
     tree.begin(nodes, idle, totals, fresh)
 
     lower = np.zeros((dim, dim))
@@ -114,7 +118,7 @@ def play(
         linalg.pack_row(action, reward, row)
         starting = fresh[: draws * tree.carry(clock[0] + 1, law.levels)]
         if len(starting) > 0:
-            draw_nodes(noise_state, law, dim, starting)
+            draw_nodes(noise_state, law, dim, starting, scratch)
         tree.step(nodes, idle, totals, clock, row, starting, last)
         if clock[0] == checkpoints[at]:
             regrets[at] = regret
