@@ -61,7 +61,7 @@ SETTINGS = DemoSettings(
     privacy=Privacy(epsilon=1.0, delta=0.1),
     horizon=50_000_000,
     rounds=1_000_000,
-    seeds=6,
+    seeds=8,
 )
 STEPS = SETTINGS.steps
 
