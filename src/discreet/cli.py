@@ -184,7 +184,7 @@ def simulate(
     first = count("first-seed", first_seed, least=0)
     many = range(first, first + count("seeds", seeds))
     workers = os.cpu_count() or 1 if jobs is None else jobs
-    with _progress(len(many)) as on_seed:
+    with _progress(len(many), played.rounds) as on_seed:
         outcome = simulation.simulate(played, seeds=many, jobs=workers, on_seed=on_seed)
     found = outcome.to_json()
     if not found["complete"]:
@@ -317,8 +317,11 @@ def _one_of(parameter: str, name: str, table: dict[str, Any]) -> Any:  # noqa: A
 
 
 @contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], None] | None]:
-    """A callback that moves a bar on standard error, or None if nobody is watching."""
+def _progress(total: int, rounds: int = 0) -> Iterator[Callable[[int], None] | None]:
+    """A callback that moves a bar on standard error, or None if nobody is watching.
+
+    With ``rounds`` for each step, the bar also shows the rate.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.progress import TimeRemainingColumn as TimeLeftColumn
@@ -327,12 +330,21 @@ def _progress(total: int) -> Iterator[Callable[[int], None] | None]:
     if not console.is_terminal:
         yield None
         return
-    columns = (TextColumn("{task.completed} of {task.total}"), BarColumn())
-    with Progress(
-        *columns, TimeElapsedColumn(), TimeLeftColumn(), console=console, transient=True
-    ) as bar:
-        task = bar.add_task("playing", total=total)
-        yield lambda done: bar.update(task, completed=done)
+    columns = (
+        TextColumn("{task.completed} of {task.total}"),
+        BarColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        TimeLeftColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=total)
+
+        def update(done: int) -> None:
+            rate = done * rounds / (bar.tasks[task].elapsed or 1.0)
+            bar.update(task, completed=done, description=f"{rate:,.0f} rounds/s" if rounds else "")
+
+        yield update
 
 
 def _print_json(value: dict[str, Any]) -> None:
