@@ -1,16 +1,13 @@
 """The command line: thin. It parses, calls one function, and prints a table or one JSON object."""
 
-import json
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
-from discreet import __version__
+from discreet import __version__, console
 from discreet.errors import DiscreetError, ParameterError
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -113,11 +110,11 @@ def plan(
     row = _variant(variant, tree=tree, shift=shift, rho_min=rho_min)
     found = planned(row, setting, _privacy(row.private, epsilon, delta), gap=gap)
     if as_json:
-        _print_json(found)
+        console.print_json(found)
         return
     guarantee = found.pop("guarantee")
-    _print_table(f"plan: {found.pop('variant')}", ["quantity", "value"], list(found.items()))
-    _print_text(guarantee["text"])
+    console.print_table(f"plan: {found.pop('variant')}", ["quantity", "value"], list(found.items()))
+    console.print_text(guarantee["text"])
 
 
 @app.command()
@@ -166,9 +163,11 @@ def simulate(
     }
     environment = _one_of("env", env, makers)()
     if gap != 0.0 and env != "sphere":
-        _note(f"--gap has no meaning in the {env} environment and is not used")
+        console.note(f"--gap has no meaning in the {env} environment and is not used")
     if actions is not None and environment.n_actions != actions:
-        _note(f"--actions is not used: the {env} environment has {environment.n_actions} actions")
+        console.note(
+            f"--actions is not used: the {env} environment has {environment.n_actions} actions"
+        )
     row = _variant(variant, tree=tree, shift=shift, rho_min=rho_min)
     setting = Setting(
         problem=environment.problem,
@@ -184,13 +183,13 @@ def simulate(
     first = count("first-seed", first_seed, least=0)
     many = range(first, first + count("seeds", seeds))
     workers = os.cpu_count() or 1 if jobs is None else jobs
-    with _progress(len(many), played.rounds) as on_seed:
+    with console.progress(len(many), played.rounds) as on_seed:
         outcome = simulation.simulate(played, seeds=many, jobs=workers, on_seed=on_seed)
     found = outcome.to_json()
     if not found["complete"]:
-        _note(f"interrupted: {found['seeds']} of {outcome.asked} seeds are in the result")
+        console.note(f"interrupted: {found['seeds']} of {outcome.asked} seeds are in the result")
     if as_json:
-        _print_json(found)
+        console.print_json(found)
         return
     regret = found["pseudo_regret"]
     spread = "" if regret["stderr"] is None else f" +- {regret['stderr']:.4g}"
@@ -201,8 +200,8 @@ def simulate(
         ("pseudo-regret", f"{regret['mean']:.6g}{spread} (standard error over seeds)"),
         ("rounds per second", f"{found['rounds_per_second']:,.0f} on {workers} workers"),
     ]
-    _print_table(f"simulate: {variant}", ["what", "value"], rows)
-    _print_text(found["guarantee"]["text"])
+    console.print_table(f"simulate: {variant}", ["what", "value"], rows)
+    console.print_text(found["guarantee"]["text"])
 
 
 @app.command()
@@ -211,10 +210,10 @@ def variants(as_json: AsJson = False) -> None:
     from discreet.variants import VARIANTS
 
     if as_json:
-        _print_json({row.name: row.summary for row in VARIANTS.values()})
+        console.print_json({row.name: row.summary for row in VARIANTS.values()})
     else:
         rows = [(row.name, row.summary) for row in VARIANTS.values()]
-        _print_table("variants", ["name", "what it is"], rows)
+        console.print_table("variants", ["name", "what it is"], rows)
 
 
 @app.command()
@@ -230,15 +229,15 @@ def demo(
 
     workers = os.cpu_count() or 1 if jobs is None else jobs
     out.mkdir(parents=True, exist_ok=True)  # rather fail now than after a minute's work
-    with _progress(show.STEPS) as on_step:
+    with console.progress(show.STEPS) as on_step:
         result = show.run(jobs=workers, on_step=on_step)
     page = show.write_report(result, out)
     if as_json:
-        _print_json({"report": str(page), **result.to_json()})
+        console.print_json({"report": str(page), **result.to_json()})
         return
     for title, columns, rows in result.tables():
-        _print_table(title, columns, rows)
-    _print_text(f"The regret curves are in {page}; open it in a browser.")
+        console.print_table(title, columns, rows)
+    console.print_text(f"The regret curves are in {page}; open it in a browser.")
 
 
 @app.command()
@@ -258,15 +257,15 @@ def bench(
     sizes = workload.QUICK if quick else workload.DEFAULT
     if full:
         sizes = replace(sizes, memory_rounds=(sizes.memory_rounds[0], workload.HORIZON))
-    with _progress(len(only or suite.SECTIONS)) as on_step:
+    with console.progress(len(only or suite.SECTIONS)) as on_step:
         result = suite.run(sizes, only=only or (), on_step=on_step)
     if as_json:
-        _print_json(result.to_json())
+        console.print_json(result.to_json())
         return
     for (title, columns, rows), remarks in result.tables():
-        _print_table(title, columns, list(rows))
+        console.print_table(title, columns, list(rows))
         for remark in remarks:
-            _print_text(f"- {remark}")
+            console.print_text(f"- {remark}")
 
 
 def _variant(name: str, *, tree: str | None, shift: float | None, rho_min: float | None) -> Any:  # noqa: ANN401  # a row of the table
@@ -316,67 +315,8 @@ def _one_of(parameter: str, name: str, table: dict[str, Any]) -> Any:  # noqa: A
     return table[name]
 
 
-@contextmanager
-def _progress(total: int, rounds: int = 0) -> Iterator[Callable[[int], None] | None]:
-    """A callback that moves a bar on standard error, or None if nobody is watching.
-
-    With ``rounds`` for each step, the bar also shows the rate.
-    """
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-    from rich.progress import TimeRemainingColumn as TimeLeftColumn
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    columns = (
-        TextColumn("{task.completed} of {task.total}"),
-        BarColumn(),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-        TimeLeftColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=total)
-
-        def update(done: int) -> None:
-            rate = done * rounds / (bar.tasks[task].elapsed or 1.0)
-            bar.update(task, completed=done, description=f"{rate:,.0f} rounds/s" if rounds else "")
-
-        yield update
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(value, allow_nan=False) + "\n")
-
-
-def _print_table(title: str, columns: list[str], rows: list[tuple[Any, ...]]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(title=escape(title), title_justify="left")
-    for column in columns:
-        table.add_column(escape(column), overflow="fold")
-    for row in rows:
-        cells = (f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row)
-        table.add_row(*map(escape, cells))
-    Console().print(table)
-
-
-def _print_text(text: str) -> None:
-    from rich.console import Console
-
-    Console().print(text, highlight=False, markup=False)
-
-
-def _note(message: str) -> None:
-    print(f"discreet: {message}", file=sys.stderr)
-
-
 def _fail(message: str) -> NoReturn:
-    _note(" ".join(message.split()))
+    console.note(" ".join(message.split()))
     sys.exit(2)
 
 
@@ -388,7 +328,7 @@ def main() -> None:
     except _UsageTrouble as error:
         _fail(f"{error.format_message()} (see discreet --help)")
     except (typer.Abort, KeyboardInterrupt):
-        _note("interrupted")
+        console.note("interrupted")
         sys.exit(130)
     except DiscreetError as error:
         _fail(str(error))
