@@ -234,6 +234,11 @@ BAD_CALLS = {
     ),
     "strange decision": (lambda bandit, _: bandit.learn("0", 1), UnknownDecisionError),
     "a number": (lambda bandit, _: bandit.learn(1, 1), UnknownDecisionError),
+    "a list": (lambda bandit, _: bandit.learn([1], 1), UnknownDecisionError),
+    "a long number": (
+        lambda bandit, made: bandit.learn(later(made, 0) + "9" * 9999, 1),
+        UnknownDecisionError,
+    ),
     "no decision": (lambda bandit, _: bandit.learn(None, 1), UnknownDecisionError),
     "another learner's": (
         lambda bandit, made: bandit.learn("00000000-1" + made.id[10:], 1),

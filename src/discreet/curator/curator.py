@@ -244,11 +244,13 @@ class Curator:
         Ids start with a name that is drawn anew whenever a learner is made or restored, so that a
         decision lost in a crash cannot be mistaken for a later one.
         """
-        name, _, number = decision.rpartition("-") if isinstance(decision, str) else ("", "", "")
-        if decision in self._pending:
-            return f"{name}-{number}"
+        given = decision if isinstance(decision, str) else ""
+        if given in self._pending:
+            return given
+        name, _, number = given.rpartition("-")
         end = self._rounds if name == self._name else self._sessions.get(name, 0)
-        if not number.isdecimal() or int(number) >= end:
+        digits = number.isdecimal() and len(number) <= len(str(end))
+        if not digits or int(number) >= end:
             raise UnknownDecisionError(
                 "decision", "was not made by this learner; pass what its `choose` returned"
             )
