@@ -421,6 +421,69 @@ def test_a_policy_that_chooses_nothing_is_refused(problem: Problem, index: int) 
     assert learner.rounds == 0
 
 
+def test_a_policy_cannot_undo_the_bounds(problem: Problem) -> None:
+    class Stretching(Last):
+        def choose(self, _: object, actions: np.ndarray) -> int:
+            actions *= 100.0
+            return 0
+
+    learner = LinUCB(problem, horizon=5, privacy=TARGET, policy=Stretching())
+    with pytest.raises(ValueError, match="read-only"):
+        learner.choose(np.eye(3))
+    assert learner.rounds == 0
+
+
+def test_a_policy_for_a_restart_must_be_one(problem: Problem, tmp_path: Path) -> None:
+    LinUCB(problem, horizon=5, privacy=TARGET).save(tmp_path / "file")
+    with pytest.raises(ParameterError, match=r"^policy: is of type str"):
+        load(tmp_path / "file", policy="ucb")
+
+
+class Ones:
+    """Noise that counts itself."""
+
+    secret = False
+
+    def normals(self, count: int) -> np.ndarray:
+        return np.ones(count)
+
+    def chi_squares(self, dofs: np.ndarray) -> np.ndarray:
+        return np.ones(dofs.size)
+
+
+@pytest.mark.parametrize("tree", ["pan-private", "covering"])
+def test_a_release_holds_as_many_draws_as_its_tree_promises(problem: Problem, tree: str) -> None:
+    variant = named("gaussian").with_tree(tree)
+    learner = LinUCB(problem, horizon=64, privacy=TARGET, variant=variant, noise_source=Ones())
+    std, shift = learner.mechanism.noise.std, learner.mechanism.shift
+    gram = np.zeros((3, 3))
+    for rows in range(65):
+        draws = 7 if tree == "pan-private" else rows.bit_count()
+        noise = learner.release.gram - gram - shift * np.eye(3)
+        expected = draws * std * (np.ones((3, 3)) + (math.sqrt(2) - 1) * np.eye(3))
+        np.testing.assert_allclose(noise, expected, rtol=1e-9, atol=1e-6)
+        if rows < 64:
+            action = np.eye(3)[rows % 3]
+            learner.learn(learner.choose([action]), 1)
+            gram += np.outer(action, action)
+
+
+def test_the_difference_of_releases_never_shows_a_row(
+    private_variant: TreeVariant, problem: Problem
+) -> None:
+    # Subtracting the row from the difference of two releases must leave noise of the size of a
+    # node's, in every entry; one entry below a thousandth of it has probability below 1e-3, and
+    # all of the six below it in any of 64 steps below 1e-16.
+    learner = LinUCB(problem, horizon=64, privacy=TARGET, variant=private_variant)
+    node = learner.mechanism.noise.draw(learner._curator._sums._source, 3, 200).std(axis=0).min()
+    action = np.array([0.6, 0.8, 0.0])
+    for _ in range(64):
+        before = learner.release.gram
+        learner.learn(learner.choose([action]), 1)
+        left = learner.release.gram - before - np.outer(action, action)
+        assert np.abs(left).max() > 1e-3 * node
+
+
 def test_perturbations_cannot_be_slipped_in_by_a_restart(problem: Problem, tmp_path: Path) -> None:
     LinUCB(problem, horizon=5, privacy=TARGET).save(tmp_path / "file")
     with pytest.raises(ParameterError, match="perturbations: were not part"):

@@ -116,11 +116,12 @@ def test_gaussian_rewards_cost_more_than_signs() -> None:
     cost = {}
     for rewards in (GAUSSIAN, None):
         world = Sphere(dim=8, n_actions=64, gap=0.1, **({"rewards": rewards} if rewards else {}))
-        outcome = simulate(simulation("nonprivate", world, horizon=20_000), seeds=range(8), jobs=2)
+        outcome = simulate(simulation("nonprivate", world, horizon=20_000), seeds=range(40), jobs=2)
         cost[rewards is None] = outcome.final
     noisy, signs = cost[False], cost[True]
-    spread = math.hypot(noisy.std(ddof=1), signs.std(ddof=1)) / math.sqrt(8)
-    assert noisy.mean() - signs.mean() > 2 * spread
+    spread = math.hypot(noisy.std(ddof=1), signs.std(ddof=1)) / math.sqrt(40)
+    # About seven standard errors apart; below 2.5 with probability below 1e-5.
+    assert noisy.mean() - signs.mean() > 2.5 * spread
 
 
 @pytest.mark.parametrize(

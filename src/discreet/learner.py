@@ -144,6 +144,7 @@ class LinUCB:
     def choose(self, actions: ArrayLike) -> Decision:
         """Pick one action of a (K, d) decision set for the current person."""
         admitted = self._curator.admit(actions)
+        admitted.setflags(write=False)  # a policy must not undo the bounds
         index = self._policy.choose(self.confidence, admitted)
         if not 0 <= index < len(admitted):
             raise ParameterError("policy", "chose no action of the decision set; mend its `choose`")
@@ -195,6 +196,7 @@ def load(
         perturbations: those of a learner with supplied perturbations; a file cannot hold them.
         noise_source: for tests only, as in `LinUCB`.
     """
+    _require(policy, policies.Policy | None, "policy", "UCB(), Thompson() or greedy()")
     body = storage.read(path)
     if body.get("supplied") is True and perturbations is None:
         raise ParameterError("perturbations", "must be given again: a save file cannot hold them")
@@ -209,7 +211,8 @@ def load(
         raise CorruptFileError(
             "path", "holds settings that do not fit together; restore it from a backup"
         ) from None
-    return LinUCB._around(curator, policy or saved or policies.UCB())  # noqa: SLF001  # the other way to construct one
+    rule = policy or saved or policies.UCB()
+    return LinUCB._around(curator, rule)  # noqa: SLF001  # the other way to construct one
 
 
 def _require(value: object, kind: Any, parameter: str, advice: str) -> None:  # noqa: ANN401

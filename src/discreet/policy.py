@@ -97,6 +97,6 @@ def greedy() -> UCB:
 
 
 def _best(region: Ellipsoid, weights: F64, bonus: float, actions: F64) -> int:
-    feature_major = np.ascontiguousarray(actions.T)
+    feature_major = np.array(actions.T, order="C")
     scores = np.empty(len(actions))
     return score.best(feature_major, 0, weights, region.factor, bonus, scores)
