@@ -6,8 +6,7 @@ levels of the tree, so one replacement changes at most m nodes.
 
 import math
 
-from scipy.special import log_ndtr, ndtr
-
+from discreet.accounting.gdp import gaussian_delta
 from discreet.errors import ParameterError
 from discreet.privacy import Privacy
 
@@ -17,13 +16,9 @@ def tree_depth(horizon: int) -> int:
     return 1 + (horizon - 1).bit_length()
 
 
-def gaussian_delta(*, epsilon: float, mu: float) -> float:
-    """The exact delta of a mu-GDP mechanism at this epsilon (Balle & Wang 2018; Dong et al. 2022).
-
-    delta = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu).
-    """
-    upper = float(ndtr(mu / 2 - epsilon / mu))
-    return max(0.0, upper - math.exp(epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))))
+def paper_gaussian_mu(privacy: Privacy) -> float:
+    """The mu at which the paper's Gaussian calibration runs, epsilon / (4 ln(4/delta)) (E4)."""
+    return privacy.epsilon / (4 * math.log(4 / privacy.delta))
 
 
 def gaussian_node_std(*, privacy: Privacy, depth: int, row_norm: float) -> float:
@@ -35,14 +30,14 @@ def gaussian_node_std(*, privacy: Privacy, depth: int, row_norm: float) -> float
     mu = epsilon / (4 ln(4/delta)). The formula is generous for all but very large epsilon, where
     it fails; there it is refused.
     """
-    log_term = math.log(4 / privacy.delta)
-    if gaussian_delta(epsilon=privacy.epsilon, mu=privacy.epsilon / (4 * log_term)) > privacy.delta:
+    mu = paper_gaussian_mu(privacy)
+    if gaussian_delta(epsilon=privacy.epsilon, mu=mu) > privacy.delta:
         raise ParameterError(
             "epsilon",
             f"is {privacy.epsilon:g}, too large for the paper's Gaussian calibration to be private "
             f"at delta {privacy.delta:g}; ask for a smaller epsilon",
         )
-    return 4 * math.sqrt(depth) * row_norm**2 * log_term / privacy.epsilon
+    return 4 * math.sqrt(depth) * row_norm**2 * math.log(4 / privacy.delta) / privacy.epsilon
 
 
 def wishart_node_dof(*, privacy: Privacy, depth: int, dim: int) -> int:

@@ -1,0 +1,46 @@
+"""How much noise a privacy target needs, and what given noise costs.
+
+`gdp` and `zcdp` turn a target (epsilon, delta) into the parameter of a family of guarantees and
+back; `rows` says what one row costs in one noisy sum, `composition` what it costs in all
+releases; `paper` has the paper's own formulas. Everything is rounded towards privacy: a cost up,
+a budget down. Nothing here holds or sees a row.
+"""
+
+from discreet.accounting.composition import (
+    gaussian_node_std_exact,
+    group_cost,
+    strategy_cost,
+    tree_cost,
+)
+from discreet.accounting.gdp import gaussian_delta, gaussian_epsilon, gaussian_mu
+from discreet.accounting.paper import (
+    gaussian_node_std,
+    paper_gaussian_mu,
+    tree_depth,
+    wishart_node_dof,
+)
+from discreet.accounting.rows import Neighbours, RowScales, best_ratio, row_cost, row_scales
+from discreet.accounting.zcdp import zcdp_delta, zcdp_epsilon, zcdp_of_gdp, zcdp_parameter
+
+__all__ = [
+    "Neighbours",
+    "RowScales",
+    "best_ratio",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_mu",
+    "gaussian_node_std",
+    "gaussian_node_std_exact",
+    "group_cost",
+    "paper_gaussian_mu",
+    "row_cost",
+    "row_scales",
+    "strategy_cost",
+    "tree_cost",
+    "tree_depth",
+    "wishart_node_dof",
+    "zcdp_delta",
+    "zcdp_epsilon",
+    "zcdp_of_gdp",
+    "zcdp_parameter",
+]
