@@ -6,6 +6,7 @@ Everything here is a function of stated bounds; no data, no curator.
 import math
 
 from discreet import checks
+from discreet.errors import ParameterError
 from discreet.mechanism import NoiseBounds, Setting
 from discreet.privacy import Privacy
 
@@ -83,3 +84,78 @@ def minimax_scale(setting: Setting) -> float:
 def gap_scale(setting: Setting, *, gap: float) -> float:
     """B / gap, what a squared leading term is multiplied by under a gap."""
     return setting.problem.mean_reward_bound / gap
+
+
+def right_action_chance(*, epsilon: float, delta: float) -> float:
+    """The best chance of the better of two actions under standard (epsilon, delta)-DP.
+
+    Paper: clm:standard_contextual_DP_implies_linear_regret. If the context says which action is
+    better, and the action itself must not tell contexts apart, the errors u and v under the two
+    contexts obey 1 - u <= e^epsilon v + delta and 1 - v <= e^epsilon u + delta. Added up:
+    u + v >= 2 (1 - delta) / (1 + e^epsilon), with equality for randomised response, which is
+    right with probability (e^epsilon + delta) / (1 + e^epsilon).
+    """
+    epsilon = checks.positive("epsilon", epsilon)
+    if not 0.0 <= checks.finite("delta", delta) < 1.0:
+        raise ParameterError("delta", f"is {delta:g}; give one from 0 to below 1")
+    odds = math.exp(-epsilon)
+    return (1.0 + delta * odds) / (1.0 + odds)
+
+
+def standard_dp_regret(*, horizon: int, epsilon: float, delta: float) -> float:
+    """The least expected pseudo-regret under standard DP: 2 n (1 - delta) / (1 + e^epsilon).
+
+    Paper: clm:standard_contextual_DP_implies_linear_regret. Against contexts drawn by a fair
+    coin, a wrong action costs 2, so no learner that is (epsilon, delta)-DP with respect to the
+    current context as well has less, and randomised response has this. It falls in epsilon and in
+    delta; at the ends of the claim's range, ln 2 and 1/4, it is n/2, twice what the claim says.
+    """
+    right_action_chance(epsilon=epsilon, delta=delta)  # its checks
+    odds = math.exp(-epsilon)
+    return 2.0 * checks.count("horizon", horizon) * (1.0 - delta) * odds / (1.0 + odds)
+
+
+_LARGEST_GAP = 2.0
+
+
+def _checked_gap(gap: float) -> float:
+    if not 0.0 < checks.finite("gap", gap) <= _LARGEST_GAP:
+        raise ParameterError("gap", f"is {gap:g}; give one above 0 and at most {_LARGEST_GAP:g}")
+    return float(gap)
+
+
+def pulls_lower_bound(*, horizon: int, epsilon: float, gap: float) -> float:
+    """ln(n) / (100 epsilon gap): how often a private learner pulls an arm at least.
+
+    Paper: clm:LB_pulling_any_arms_many_times. With probability at least 1/2, for any
+    epsilon-DP learner whose expected regret is at most n^(3/4), rewards of plus or minus one, and
+    n large enough (`pulls_bound_horizon`). The proof moves the arm's mean to gap above the best
+    one, so the best mean plus the gap must not exceed 1.
+    """
+    log_horizon = math.log(checks.count("horizon", horizon, least=2))
+    return log_horizon / (100.0 * checks.positive("epsilon", epsilon) * _checked_gap(gap))
+
+
+def pulls_bound_horizon(*, epsilon: float, gap: float) -> float:
+    """From which n on the proof of `pulls_lower_bound` goes through.
+
+    Paper: clm:LB_pulling_any_arms_many_times, "sufficiently large n". It needs
+    2 n^(-0.19) / gap <= 1/2, and the bound itself to be at most n/2.
+    """
+    gap = _checked_gap(gap)
+    least = max(2.0, math.pow(4.0 / gap, 1.0 / 0.19))
+    slope = 2.0 / (100.0 * checks.positive("epsilon", epsilon) * gap)
+    while least < slope * math.log(least):  # n >= slope ln n, from below
+        least = slope * math.log(least) * (1.0 + 1e-12)
+    return least
+
+
+def private_regret_lower_bound(*, horizon: int, epsilon: float, n_arms: int) -> float:
+    """(k - 1) ln(n) / (200 epsilon): the least expected regret of an epsilon-DP learner.
+
+    Paper: cor:LB_private_MAB, with the constant of its proof: each of k - 1 arms is pulled as
+    `pulls_lower_bound` says with probability 1/2, at its gap each time. Under the same conditions.
+    """
+    log_horizon = math.log(checks.count("horizon", horizon, least=2))
+    others = checks.count("n_arms", n_arms, least=2) - 1
+    return others * log_horizon / (200.0 * checks.positive("epsilon", epsilon))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from discreet.bench import bars, latency, libraries, memory, scaling, simulator, startup
+from discreet.bench import bars, latency, libraries, memory, pulls, scaling, simulator, startup
 from discreet.bench.bars import Verdict
 from discreet.bench.results import Section, Table
 from discreet.bench.workload import Sizes
@@ -16,7 +16,7 @@ from discreet.report.provenance import Provenance
 
 SECTIONS: dict[str, Callable[[Sizes], Section]] = {
     module.NAME: module.measure
-    for module in (simulator, scaling, latency, libraries, startup, memory)
+    for module in (simulator, pulls, scaling, latency, libraries, startup, memory)
 }
 
 
