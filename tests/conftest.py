@@ -1,18 +1,29 @@
 """Shared fixtures: a small problem, and every row of the table of variants."""
 
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices, and as many tests as cores
+
 import pytest
 
 from discreet import Problem, Setting
-from discreet.variants import VARIANTS
+from discreet.variants import VARIANTS, Tight, TreeVariant
 
 TABLES = {
     "variant": list(VARIANTS.values()),
     "private_variant": [row for row in VARIANTS.values() if row.private],
+    "paper_variant": [row for row in VARIANTS.values() if isinstance(row, TreeVariant)],
+    "ellipsoid_variant": [row for row in VARIANTS.values() if not isinstance(row, Tight)],
 }
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that asks for `variant` or `private_variant` over the table of variants."""
+    """Run a test that asks for one of these over the rows of the table of variants.
+
+    `variant`: all of them. `private_variant`: those that take a privacy target. `paper_variant`:
+    the paper's private ones, with noise on a tree. `ellipsoid_variant`: those with the paper's
+    confidence set, noise or not.
+    """
     for name, rows in TABLES.items():
         if name in metafunc.fixturenames:
             metafunc.parametrize(name, rows, ids=[row.name for row in rows])

@@ -4,12 +4,12 @@ import numpy as np
 
 from discreet import LinUCB, Privacy, Problem
 from discreet.noise.source import SeededNoise
-from discreet.variants import TreeVariant, Unperturbed
+from discreet.variants import Named
 
 TARGET = Privacy(epsilon=1.0, delta=1e-6)
 
 
-def target(variant: TreeVariant | Unperturbed) -> Privacy | None:
+def target(variant: Named) -> Privacy | None:
     """A privacy target, for variants that take one."""
     return TARGET if variant.private else None
 
@@ -24,7 +24,7 @@ def unit_rows(rng: np.random.Generator, count: int, dim: int) -> np.ndarray:
 
 
 def learner_for(
-    variant: TreeVariant | Unperturbed,
+    variant: Named,
     problem: Problem,
     *,
     horizon: int = 64,

@@ -29,10 +29,9 @@ from discreet.errors import (
     WrongProcessError,
 )
 from discreet.privacy import Guarantee
-from discreet.variants import VARIANTS, TreeVariant, Unperturbed, named
+from discreet.schedules import batches, hybrid
+from discreet.variants import VARIANTS, Named, named
 from helpers import TARGET, learner_for, seeded, unit_rows, whole_state
-
-Variant = TreeVariant | Unperturbed
 
 
 def test_nonprivate_is_textbook_linucb(problem: Problem) -> None:
@@ -135,7 +134,7 @@ def test_supplied_perturbations_must_be_given_again_after_a_restart(
     np.testing.assert_array_equal(restored.release.gram, learner.release.gram)
 
 
-def test_rewards_may_come_late_out_of_order_or_never(variant: Variant, problem: Problem) -> None:
+def test_rewards_may_come_late_out_of_order_or_never(variant: Named, problem: Problem) -> None:
     rng = np.random.default_rng(0)
     prompt, late = (learner_for(variant, problem, seed=1) for _ in range(2))
     sets = [unit_rows(rng, 5, 3) for _ in range(10)]
@@ -153,12 +152,13 @@ def test_rewards_may_come_late_out_of_order_or_never(variant: Variant, problem: 
     np.testing.assert_array_equal(late.release.moment, prompt.release.moment)
 
 
-def test_state_does_not_grow_with_rounds(variant: Variant, problem: Problem) -> None:
+def test_state_does_not_grow_with_rounds(variant: Named, problem: Problem) -> None:
     learner = learner_for(variant, problem, horizon=4096)
 
     def numbers_kept() -> int:
         state = whole_state(learner)["state"]
-        return sum(math.prod(state[name]["shape"]) for name in ("nodes", "idle", "actions"))
+        arrays = [state["actions"], *state["sums"].values()]
+        return sum(math.prod(array["shape"]) for array in arrays)
 
     for _ in range(10):
         learner.learn(learner.choose(np.eye(3)), 1)
@@ -186,16 +186,21 @@ def test_a_forgotten_decision_is_erased(problem: Problem) -> None:
         learner.learn(decision, 1)
 
 
-def test_a_release_is_the_same_object_until_the_next_row(
-    variant: Variant, problem: Problem
-) -> None:
+def test_a_release_is_the_same_object_until_the_next_one(variant: Named, problem: Problem) -> None:
     learner = learner_for(variant, problem)
-    first = learner.release
-    decision = learner.choose(np.eye(3))
-    assert learner.release is first
-    learner.learn(decision, 1)
-    assert learner.release is not first
-    assert (first.rows, learner.release.rows) == (0, 1)
+    schedule = learner.mechanism.schedule
+    assert schedule.after(0) == (20 if variant.name == "tight" else 1)
+    before = learner.release
+    assert (before.number, before.rows) == (0, 0)
+    for rows in range(1, 50):
+        decision = learner.choose(np.eye(3))
+        assert learner.release is before
+        learner.learn(decision, 1)
+        release = learner.release
+        assert (release is before) == (rows != schedule.after(before.rows))
+        if release is not before:
+            assert (release.number, release.rows) == (before.number + 1, rows)
+        before = release
 
 
 def test_a_release_cannot_be_altered(problem: Problem) -> None:
@@ -252,7 +257,7 @@ BAD_CALLS = {
 
 @pytest.mark.parametrize("call", BAD_CALLS)
 def test_a_bad_call_changes_nothing_and_shows_no_row(
-    variant: Variant, problem: Problem, call: str
+    variant: Named, problem: Problem, call: str
 ) -> None:
     learner = learner_for(variant, problem)
     learner.learn(learner.choose([ROW]), 1)
@@ -268,7 +273,7 @@ def test_a_bad_call_changes_nothing_and_shows_no_row(
     learner.learn(made, 1)  # and it goes on
 
 
-def test_the_horizon_is_the_end(variant: Variant, problem: Problem) -> None:
+def test_the_horizon_is_the_end(variant: Named, problem: Problem) -> None:
     learner = learner_for(variant, problem, horizon=3)
     for _ in range(3):
         last = learner.choose(np.eye(3))
@@ -277,7 +282,8 @@ def test_the_horizon_is_the_end(variant: Variant, problem: Problem) -> None:
         learner.choose(np.eye(3))
     assert whole_state(learner) == before
     learner.learn(last, 1)  # rewards may still come in
-    assert learner.release.rows == 1
+    assert learner.rows == 1
+    assert learner.release.rows == (0 if variant.name == "tight" else 1)
 
 
 @pytest.mark.parametrize(
@@ -316,7 +322,7 @@ def test_a_bad_delta_is_refused(delta: object) -> None:
         Privacy(epsilon=1, delta=delta)
 
 
-def test_reprs_and_the_guarantee_show_no_row(variant: Variant, problem: Problem) -> None:
+def test_reprs_and_the_guarantee_show_no_row(variant: Named, problem: Problem) -> None:
     learner = learner_for(variant, problem)
     learner.learn(learner.choose([ROW]), 0.5)
     learner.choose([ROW])
@@ -358,7 +364,11 @@ def test_threads_do_not_lose_rows(problem: Problem) -> None:
     assert (learner.rounds, learner.rows, learner.waiting) == (2000, 2000, 0)
 
 
-def test_an_interrupt_while_noise_is_drawn_changes_nothing(problem: Problem) -> None:
+@pytest.mark.parametrize(
+    "form", [named("gaussian"), named("tight").with_schedule(batches(2))], ids=["row", "batch"]
+)
+def test_an_interrupt_while_noise_is_drawn_changes_nothing(form: Named, problem: Problem) -> None:
+    # The second row draws noise: every row does, or it is the last of a batch.
     class Interrupting:
         secret = False
         armed = False
@@ -372,7 +382,7 @@ def test_an_interrupt_while_noise_is_drawn_changes_nothing(problem: Problem) -> 
             raise NotImplementedError
 
     source = Interrupting()
-    learner = LinUCB(problem, horizon=8, privacy=TARGET, noise_source=source)
+    learner = LinUCB(problem, horizon=8, privacy=TARGET, variant=form, noise_source=source)
     learner.learn(learner.choose(np.eye(3)), 1)
     decision = learner.choose(np.eye(3))
     before = whole_state(learner)
@@ -382,7 +392,7 @@ def test_an_interrupt_while_noise_is_drawn_changes_nothing(problem: Problem) -> 
     assert whole_state(learner) == before
     source.armed = False
     learner.learn(decision, 1)
-    assert learner.rows == 2
+    assert learner.rows == learner.release.rows == 2
 
 
 def test_the_policy_survives_a_restart(problem: Problem, tmp_path: Path) -> None:
@@ -468,20 +478,24 @@ def test_a_release_holds_as_many_draws_as_its_tree_promises(problem: Problem, tr
             gram += np.outer(action, action)
 
 
-def test_the_difference_of_releases_never_shows_a_row(
-    private_variant: TreeVariant, problem: Problem
+def test_the_difference_of_releases_never_shows_their_rows(
+    private_variant: Named, problem: Problem
 ) -> None:
-    # Subtracting the row from the difference of two releases must leave noise of the size of a
-    # node's, in every entry; one entry below a thousandth of it has probability below 1e-3, and
+    # Subtracting the rows between two releases from their difference must leave noise of the size
+    # of a draw, in every entry; one entry below a thousandth of it has probability below 1e-3, and
     # all of the six below it in any of 64 steps below 1e-16.
     learner = LinUCB(problem, horizon=64, privacy=TARGET, variant=private_variant)
     node = learner.mechanism.noise.draw(learner._curator._sums._source, 3, 200).std(axis=0).min()
     action = np.array([0.6, 0.8, 0.0])
     for _ in range(64):
-        before = learner.release.gram
+        before = learner.release
         learner.learn(learner.choose([action]), 1)
-        left = learner.release.gram - before - np.outer(action, action)
-        assert np.abs(left).max() > 1e-3 * node
+        now = learner.release
+        if now is not before:
+            rows = now.rows - before.rows
+            left = now.gram - before.gram - rows * np.outer(action, action)
+            assert np.abs(left).max() > 1e-3 * node
+    assert learner.release.number == learner.mechanism.releases
 
 
 def test_perturbations_cannot_be_slipped_in_by_a_restart(problem: Problem, tmp_path: Path) -> None:
@@ -590,19 +604,22 @@ def test_the_public_names_are_all_there() -> None:
         _ = discreet.nothing
 
 
+ROWS = [*VARIANTS.values(), named("tight").with_schedule(hybrid(start=3, ratio=0.4))]
+
+
 class AnyOrderOfCalls(RuleBasedStateMachine):
     """Whatever the order of calls, the counts add up and a restart changes nothing."""
 
     folder: Path
 
-    @initialize(variant=st.sampled_from(list(VARIANTS)))
-    def start(self, variant: str) -> None:
+    @initialize(variant=st.sampled_from(ROWS))
+    def start(self, variant: Named) -> None:
         problem = Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
         self.source = seeded(0)
         self.learner = LinUCB(
             problem,
             horizon=40,
-            privacy=TARGET if VARIANTS[variant].private else None,
+            privacy=TARGET if variant.private else None,
             variant=variant,
             noise_source=self.source,
             max_pending=5,
@@ -649,7 +666,10 @@ class AnyOrderOfCalls(RuleBasedStateMachine):
     @invariant()
     def counts_add_up(self) -> None:
         assert self.learner.rounds == self.made
-        assert self.learner.rows == self.rewarded == self.learner.release.rows
+        assert self.learner.rows == self.rewarded
+        times = self.learner.mechanism.schedule.times(self.rewarded)
+        release = self.learner.release
+        assert (release.number, release.rows) == (len(times), max(times, default=0))
         assert self.learner.waiting == len(self.open)
 
 

@@ -10,7 +10,7 @@ from discreet.environments import GAUSSIAN, Basis, Fixed, Sphere
 from discreet.errors import ParameterError
 from discreet.policy import Policy
 from discreet.simulate import Simulation, run_seed, simulate
-from discreet.variants import TreeVariant, Unperturbed, named
+from discreet.variants import Named, named
 
 PAPER = Privacy(epsilon=1.0, delta=0.1)
 
@@ -34,15 +34,16 @@ def simulation(
     )
 
 
+@pytest.mark.parametrize("name", ["gaussian", "tight"])
 @pytest.mark.parametrize("policy", [UCB(), greedy(), Thompson()])
-def test_results_do_not_depend_on_the_number_of_workers(policy: Policy) -> None:
-    played = simulation(policy=policy)
+def test_results_do_not_depend_on_the_number_of_workers(name: str, policy: Policy) -> None:
+    played = simulation(name, policy=policy)
     one = simulate(played, seeds=range(3), jobs=1)
     two = simulate(played, seeds=range(3), jobs=2)
     np.testing.assert_array_equal(one.regrets, two.regrets)
 
 
-def test_each_seed_stands_alone(variant: TreeVariant | Unperturbed) -> None:
+def test_each_seed_stands_alone(variant: Named) -> None:
     played = simulation(variant.name)
     together = simulate(played, seeds=[4, 2, 9])
     for place, seed in enumerate([4, 2, 9]):
@@ -50,9 +51,9 @@ def test_each_seed_stands_alone(variant: TreeVariant | Unperturbed) -> None:
     assert len({*together.final}) == 3
 
 
-def test_stopping_early_gives_the_beginning_of_the_longer_run() -> None:
+def test_stopping_early_gives_the_beginning_of_the_longer_run(variant: Named) -> None:
     # The horizon fixes the noise; how many rounds are played must not change their course.
-    short, long = simulation(rounds=100), simulation(rounds=1000)
+    short, long = (simulation(variant.name, rounds=rounds) for rounds in (100, 1000))
     at = list(long.checkpoints()).index(100)
     assert run_seed(short, 5)[-1] == run_seed(long, 5)[at]
 

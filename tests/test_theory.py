@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from discreet import confidence, theory
 from discreet.errors import ParameterError
-from discreet.mechanism import Mechanism, NoiseBounds, Setting
+from discreet.mechanism import Mechanism, NoiseBounds, Radius, Setting
 from discreet.privacy import Guarantee, Privacy
 from discreet.problem import Problem
 from discreet.release import Release
@@ -206,17 +206,14 @@ def test_the_wishart_regret_bound_exceeds_its_corollary_by_a_fourth_root_only(
 
 
 def release_of(gram: np.ndarray, moment: np.ndarray, rows: int, mechanism: Mechanism) -> Release:
-    return Release(rows=rows, gram=gram, moment=moment, mechanism=mechanism)
+    return Release(number=rows, rows=rows, gram=gram, moment=moment, mechanism=mechanism)
 
 
 def mechanism_with(setting: Setting, bounds: NoiseBounds) -> Mechanism:
     return Mechanism(
         variant="test",
         setting=setting,
-        noise=None,
-        idle_draws=False,
-        shift=0.0,
-        bounds=bounds,
+        confidence=Radius(shift=0.0, bounds=bounds),
         guarantee=Guarantee.nothing("a test"),
     )
 

@@ -1,6 +1,7 @@
 """Small checks of single settings, shared by everything that takes one."""
 
 import math
+from collections.abc import Sequence
 from numbers import Integral, Real
 
 from discreet.errors import ParameterError
@@ -72,3 +73,10 @@ def _real(parameter: str, value: object) -> float:
     if not math.isfinite(number):
         raise ParameterError(parameter, f"is {number}; give a finite number")
     return number
+
+
+def one_of(parameter: str, value: str, choices: Sequence[str]) -> str:
+    """One of a few names."""
+    if value not in choices:
+        raise ParameterError(parameter, f"is {value!r}; give one of {', '.join(choices)}")
+    return value

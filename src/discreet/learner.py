@@ -7,9 +7,10 @@ from typing import Any, NoReturn, Self
 
 from numpy.typing import ArrayLike
 
+from discreet import confidence as confidences
 from discreet import policy as policies
 from discreet import variants
-from discreet.confidence import Ellipsoid, ellipsoid
+from discreet.confidence import Region
 from discreet.curator import storage
 from discreet.curator.curator import DEFAULT_MAX_PENDING, Curator
 from discreet.errors import CorruptFileError, ParameterError
@@ -39,10 +40,12 @@ class LinUCB:
 
     Args:
         problem: the stated bounds.
-        horizon: the most rounds that will ever be played.
+        horizon: the most rounds that will ever be played; None, for variants that allow it, if
+            that is not known: there is room for 10^12 then.
         privacy: the target; None only for variants that promise nothing.
         variant: a name from the table of variants, or a variant of your own.
-        failure_prob: alpha, for all confidence statements together; 1/horizon if left out.
+        failure_prob: alpha, for all confidence statements together; if left out 1/horizon, or
+            1e-8 without a horizon.
         policy: how a release becomes a choice.
         on_violation: what to do with actions and rewards outside the bounds: 'error', or 'clip'
             to scale them to the bound.
@@ -50,18 +53,19 @@ class LinUCB:
         noise_source: for tests and simulations only. Noise comes from the operating system
             otherwise; with a seeded source the guarantee is void and says so.
 
-    A call to ``choose`` costs O(K d^2), and O(d^3) more after a new row; ``learn`` O(d^2 log n) at
-    worst, and with Wishart noise O(d^3) more for each fresh draw. Calls from several threads are
-    safe, copies are refused, and after any error the learner is as it was before.
+    A call to ``choose`` costs O(K d^2), and O(d^3) more after a new release; ``learn`` O(d^2), for
+    a release that times the buffers or levels, and with Wishart noise O(d^3) for each fresh draw.
+    Calls from several threads are safe, copies are refused, and after any error the learner is as
+    it was before.
     """
 
     def __init__(
         self,
         problem: Problem,
         *,
-        horizon: int,
+        horizon: int | None,
         privacy: Privacy | None = None,
-        variant: str | variants.Variant = "gaussian",
+        variant: str | variants.Variant = "tight",
         failure_prob: float | None = None,
         policy: policies.Policy | None = None,
         on_violation: str = "error",
@@ -73,7 +77,7 @@ class LinUCB:
         _require(privacy, Privacy | None, "privacy", "Privacy(epsilon=..., delta=...)")
         _require(policy, policies.Policy | None, "policy", "UCB(), Thompson() or greedy()")
         row = variants.named(variant) if isinstance(variant, str) else variant
-        setting = Setting(problem=problem, horizon=horizon, failure_prob=failure_prob)  # type: ignore[arg-type]
+        setting = Setting.over(problem, horizon, failure_prob, open_ended=row.open_ended)
         self._policy = policies.UCB() if policy is None else policy
         self._curator = Curator.begin(
             row.mechanism(setting, privacy),
@@ -82,7 +86,7 @@ class LinUCB:
             on_violation=on_violation,
             max_pending=max_pending,
         )
-        self._region: tuple[Release, Ellipsoid] | None = None
+        self._region: tuple[Release, Region] | None = None
         self._saving = threading.Lock()
 
     @classmethod
@@ -133,12 +137,12 @@ class LinUCB:
         return self._curator.release()
 
     @property
-    def confidence(self) -> Ellipsoid:
+    def confidence(self) -> Region:
         """The confidence set that the current release supports."""
         release = self._curator.release()
         cached = self._region
         if cached is None or cached[0] is not release:
-            cached = self._region = (release, ellipsoid(release))
+            cached = self._region = (release, confidences.region(release))
         return cached[1]
 
     def choose(self, actions: ArrayLike) -> Decision:

@@ -4,20 +4,27 @@ Nothing here holds or sees a row. A `Mechanism` is public and travels with every
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import accounting, checks
+from discreet import accounting, checks, tails
 from discreet.errors import ParameterError
+from discreet.kernels import sums, width
+from discreet.kernels.rounds import Noise, Standing
 from discreet.noise.source import NoiseSource
 from discreet.privacy import Guarantee
 from discreet.problem import Problem
+from discreet.schedules import Schedule, every_round
+from discreet.strategies import Strategy, Tree
 
 F64 = NDArray[np.float64]
+
+OPEN_HORIZON = 10**12  # room for rounds where no horizon is stated
+OPEN_FAILURE_PROB = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +50,25 @@ class Setting:
         alpha = 1 / max(2, self.horizon) if given is None else given
         checks.within("failure_prob", checks.probability("failure_prob", alpha), 1e-200, 1.0)
         fix(self, "failure_prob", float(alpha))
+
+    @classmethod
+    def over(
+        cls,
+        problem: Problem,
+        horizon: int | None,
+        failure_prob: float | None = None,
+        *,
+        open_ended: bool = True,
+    ) -> Self:
+        """A setting, also without a horizon, where a variant allows that."""
+        if horizon is not None:
+            return cls(problem=problem, horizon=horizon, failure_prob=failure_prob)  # type: ignore[arg-type]
+        if not open_ended:
+            raise ParameterError(
+                "horizon", "is None, but this variant is made for a known one; give a number"
+            )
+        alpha = OPEN_FAILURE_PROB if failure_prob is None else failure_prob
+        return cls(problem=problem, horizon=OPEN_HORIZON, failure_prob=alpha)
 
     def log_tail(self, factor: float) -> float:
         """What a tail bound for one round costs, ln(factor n/alpha)."""
@@ -121,8 +147,8 @@ class NodeNoise(Protocol):
     def needs_all_draws(self) -> bool:
         """Whether the bounds hold only with exactly m draws in every release."""
 
-    def law(self) -> tuple[float, float]:
-        """(scale, degrees of freedom) as the compiled round loop takes them."""
+    def law(self) -> Noise:
+        """The same for the compiled loop."""
 
     def eigenvalues(self, setting: Setting) -> tuple[float, float]:
         """The range of the eigenvalues of m draws together, before any shift."""
@@ -140,6 +166,48 @@ class NodeNoise(Protocol):
         """The scale, under the names that plans use."""
 
 
+@runtime_checkable
+class HasTwoScales(Protocol):
+    """Gaussian noise: a deviation for the Gram matrix and one for the moment."""
+
+    @property
+    def std(self) -> float:
+        """Of the Gram matrix, off its diagonal."""
+
+    @property
+    def moment_std(self) -> float:
+        """Of the moment."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Radius:
+    """The paper's confidence set: an ellipsoid around the estimate. Paper: prop:calc-beta.
+
+    Attributes:
+        shift: the signed multiple of the identity added to every released Gram matrix.
+        bounds: accurate bounds on the perturbations, shift included.
+    """
+
+    shift: float
+    bounds: NoiseBounds
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointWidth:
+    """The confidence set that adds reward noise and privacy noise in quadrature (docs/width.md).
+
+    Attributes:
+        prior: the share of the mixing prior, lambda_0 over the noise there is without data; the
+            width is flat in it.
+    """
+
+    prior: float = 0.1
+
+    def __post_init__(self) -> None:
+        """Check the share."""
+        checks.within("prior", checks.positive("prior", self.prior), 1e-6, 1e6)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Mechanism:
     """Everything about a learner's perturbations that is not a random draw or a row.
@@ -147,35 +215,95 @@ class Mechanism:
     Attributes:
         variant: the name of the row in the table of variants.
         setting: problem, horizon and failure probability.
-        noise: what each node of the tree draws; None if there is no tree.
-        idle_draws: whether a level without a finished node shows an independent draw instead
-            (the pan-private tree, exactly m draws in every release) or nothing (covering).
-        shift: the signed multiple of the identity added to every released Gram matrix.
-        bounds: accurate bounds on the perturbations, shift included.
+        schedule: when there is a release.
+        strategy: how noise is shared between releases; None without noise.
+        noise: what is drawn; None without noise.
+        confidence: how a release becomes a confidence set.
         guarantee: what this promises, and why.
     """
 
     variant: str
     setting: Setting
-    noise: NodeNoise | None
-    idle_draws: bool
-    shift: float
-    bounds: NoiseBounds
+    schedule: Schedule = field(default_factory=every_round)
+    strategy: Strategy | None = None
+    noise: NodeNoise | None = None
+    confidence: Radius | JointWidth
     guarantee: Guarantee
 
     def __post_init__(self) -> None:
-        """Refuse a covering tree where the bounds need all m draws (E2)."""
-        if self.noise is not None and self.noise.needs_all_draws and not self.idle_draws:
+        """Refuse choices that do not go together."""
+        if (self.noise is None) != (self.strategy is None):
+            raise ParameterError("strategy", "goes with noise: give both, or neither")
+        if self.noise is not None and self.noise.needs_all_draws and self.strategy != Tree():
             raise ParameterError(
                 "tree",
                 f"must be 'pan-private' for {self.noise.family} noise: its bounds hold only if "
                 "all m draws stand in every release (erratum E2)",
             )
+        if isinstance(self.confidence, Radius) and not self.schedule.every_round:
+            raise ParameterError("schedule", "must be every round for the paper's confidence set")
+        if isinstance(self.confidence, Radius) and not isinstance(self.strategy, Tree | None):
+            raise ParameterError("strategy", "must be a tree for the paper's confidence set")
+        if isinstance(self.confidence, JointWidth) and not isinstance(self.noise, HasTwoScales):
+            raise ParameterError("confidence", "of the joint-noise kind needs Gaussian noise")
+
+    @property
+    def shift(self) -> float:
+        """The multiple of the identity in every released Gram matrix."""
+        return self.confidence.shift if isinstance(self.confidence, Radius) else 0.0
+
+    @property
+    def bounds(self) -> NoiseBounds | None:
+        """Accurate bounds on the perturbations, if the paper's confidence set is used."""
+        return self.confidence.bounds if isinstance(self.confidence, Radius) else None
 
     @cached_property
     def radius_terms(self) -> RadiusTerms:
-        """What the confidence radius is made of besides the release."""
-        return radius_terms(self.setting, self.bounds)
+        """What the paper's confidence radius is made of besides the release."""
+        if not isinstance(self.confidence, Radius):
+            raise ParameterError("variant", f"{self.variant!r} has no confidence radius")
+        return radius_terms(self.setting, self.confidence.bounds)
+
+    @cached_property
+    def releases(self) -> int:
+        """How many releases there can be; at least one, to be able to speak of them."""
+        return max(1, self.schedule.count(self.setting.horizon))
+
+    @cached_property
+    def width_terms(self) -> width.Terms:
+        """What the joint-noise width is made of besides the release and its noise."""
+        prior = self.confidence.prior if isinstance(self.confidence, JointWidth) else 1.0
+        return width.Terms(
+            variance=self.setting.problem.reward_subgaussian**2,
+            theta_norm=float(self.setting.problem.theta_norm),
+            prior=float(prior),
+        )
+
+    @cached_property
+    def sharing(self) -> sums.Sharing:
+        """How noise is shared, for the compiled loop."""
+        return sums.exact() if self.strategy is None else self.strategy.sharing(self.releases)
+
+    @cached_property
+    def standing(self) -> Standing:
+        """How much noise stands in which release, and how sure we are of it.
+
+        Release i may fail in two ways, each with probability p_i = alpha / (2 i H_J), where H_J is
+        the J-th harmonic number: together alpha. For many releases this is a table at some of
+        them: nothing shrinks from release to release, so the next entry is an upper bound.
+        """
+        if self.strategy is None:
+            nothing = np.zeros(1)
+            return Standing(np.array([2**62]), nothing, nothing, nothing)
+        numbers = _some_numbers(self.releases)
+        harmonic = math.log(self.releases) + 0.5772156649 + 1 / (2 * self.releases)
+        log_tails = np.log(2 * harmonic * numbers) - math.log(self.setting.failure_prob)
+        return Standing(
+            numbers,
+            self.strategy.row_norms(self.releases, numbers),
+            tails.largest_eigenvalue(self.setting.problem.dim, log_tails),
+            log_tails,
+        )
 
     def require_playable(self) -> None:
         """Refuse a horizon that theory can speak of but no counter can count to."""
@@ -184,4 +312,12 @@ class Mechanism:
     @property
     def levels(self) -> int:
         """How many levels the tree has; 0 without one."""
-        return 0 if self.noise is None else self.setting.tree_depth
+        return self.sharing.levels
+
+
+def _some_numbers(releases: int) -> NDArray[np.int64]:
+    """All numbers up to a few thousand, and then one in 500: ascending, the last included."""
+    few = np.arange(1, min(releases, 4096) + 1)
+    more = np.exp(np.arange(math.log(4096), math.log(max(4097, releases)), 1 / 500))
+    later = more[more < releases].astype(np.int64)
+    return np.unique(np.concatenate([few, later, [releases]])).astype(np.int64)

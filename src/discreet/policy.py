@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import checks
-from discreet.confidence import Ellipsoid
-from discreet.kernels import score
+from discreet.confidence import Region
 
 F64 = NDArray[np.float64]
 
@@ -29,15 +28,17 @@ class Policy(Protocol):
     def sampling(self) -> bool:
         """Whether the rule draws a parameter instead of adding a bonus."""
 
-    def choose(self, region: Ellipsoid, actions: F64) -> int:
+    def choose(self, region: Region, actions: F64) -> int:
         """The index of one of the K actions, given as rows, shape (K, d)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class UCB:
-    """The action with the largest theta.x + optimism * beta_t * ||x||_{V^-1}. Paper: alg:linucb.
+    """The action with the largest upper confidence bound. Paper: alg:linucb.
 
-    With ``optimism`` 1 the regret theorems apply; 0 is the greedy rule.
+    That is theta.x + optimism * beta_t * ||x||_{V^-1} with the paper's ellipsoid. With
+    ``optimism`` 1 the confidence statements, and with the paper's variants the regret theorems,
+    apply; 0 is the greedy rule.
     """
 
     optimism: float = 1.0
@@ -47,14 +48,16 @@ class UCB:
         """Check the factor."""
         checks.at_least("optimism", self.optimism, 0.0)
 
-    def choose(self, region: Ellipsoid, actions: F64) -> int:
+    def choose(self, region: Region, actions: F64) -> int:
         """The first action with the largest upper confidence bound."""
-        return _best(region, region.weights, self.optimism * region.radius, actions)
+        return region.best(actions, self.optimism)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Thompson:
-    """The best action for one draw from N(theta~, (optimism * beta_t)^2 V^-1).
+    """The best action for one draw from a normal distribution as wide as the confidence set.
+
+    With the paper's ellipsoid that is N(theta~, (optimism * beta_t)^2 V^-1).
 
     The draw is public randomness: it needs no secrecy and protects nobody.
     """
@@ -66,13 +69,10 @@ class Thompson:
         """Check the factor."""
         checks.at_least("optimism", self.optimism, 0.0)
 
-    def choose(self, region: Ellipsoid, actions: F64) -> int:
+    def choose(self, region: Region, actions: F64) -> int:
         """The first best action for the drawn parameter."""
-        # A draw of the parameter is a draw of its weights, with covariance D^-1 times a square.
-        normals = np.random.default_rng().standard_normal(region.weights.size)
-        scales = self.optimism * region.radius * np.sqrt(np.diag(region.factor))
-        drawn = region.weights + scales * normals
-        return _best(region, drawn, 0.0, actions)
+        normals = np.random.default_rng().standard_normal(region.centre.size)
+        return region.best_of_a_draw(actions, self.optimism, normals)
 
 
 RULES: dict[str, type[UCB] | type[Thompson]] = {"ucb": UCB, "thompson": Thompson}
@@ -94,9 +94,3 @@ def from_json(entry: dict[str, Any] | None) -> Policy | None:
 def greedy() -> UCB:
     """The rule that trusts the estimate."""
     return UCB(optimism=0.0)
-
-
-def _best(region: Ellipsoid, weights: F64, bonus: float, actions: F64) -> int:
-    feature_major = np.array(actions.T, order="C")
-    scores = np.empty(len(actions))
-    return score.best(feature_major, 0, weights, region.factor, bonus, scores)

@@ -8,10 +8,21 @@ from discreet import checks
 
 @dataclass(frozen=True, kw_only=True)
 class Privacy:
-    """A target: (epsilon, delta)-joint differential privacy. Neither has a default."""
+    """A target: (epsilon, delta)-joint differential privacy. Neither has a default.
+
+    Attributes:
+        epsilon: the bound on the log ratio of probabilities.
+        delta: the probability outside that bound.
+        contributions_per_user: in how many rounds one person may take part. Seeing to it that
+            nobody takes part in more is up to you.
+        neighbours: 'replacement' of what a person brings, or 'add-remove': that it counts, or
+            does not. Variants with the paper's constants know replacement of one round only.
+    """
 
     epsilon: float
     delta: float
+    contributions_per_user: int = 1
+    neighbours: str = "replacement"
 
     def __post_init__(self) -> None:
         """Check that both are in range."""
@@ -19,15 +30,18 @@ class Privacy:
         delta = checks.within("delta", checks.probability("delta", self.delta), 1e-100, 1.0)
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "delta", delta)
+        checks.count("contributions_per_user", self.contributions_per_user)
+        checks.one_of("neighbours", self.neighbours, ("replacement", "add-remove"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
     """What holds for everything released, and why.
 
-    Neighbours: two streams that differ in one round's decision set and reward (replacement of
-    one event, so one person in one round). What is bounded: the joint distribution of all
-    releases, hence of everything shown to everyone but the person of that round.
+    Neighbours: two streams that differ in one person's rounds, one unless stated otherwise: in
+    decision set and reward under replacement, in whether the row counts (or is one of zeros)
+    under add-remove. What is bounded: the joint distribution of all releases, hence of everything
+    shown to everyone but that person.
 
     Attributes:
         epsilon: the bound on the log ratio of probabilities; None if nothing is promised.
@@ -48,6 +62,17 @@ class Guarantee:
         """The honest absence of a guarantee."""
         return cls(epsilon=None, delta=None, argument=reason)
 
+    @classmethod
+    def meeting(cls, privacy: Privacy, argument: str) -> "Guarantee":
+        """The target, met for this reason."""
+        return cls(
+            epsilon=privacy.epsilon,
+            delta=privacy.delta,
+            argument=argument,
+            neighbours=privacy.neighbours,
+            contributions_per_user=privacy.contributions_per_user,
+        )
+
     @property
     def private(self) -> bool:
         """Whether anything is promised at all."""
@@ -64,9 +89,16 @@ class Guarantee:
     def __str__(self) -> str:
         if not self.private:
             return f"No privacy is promised: {self.argument}."
+        rounds = self.contributions_per_user
+        where = "in one round" if rounds == 1 else f"in up to {rounds} rounds"
+        change = (
+            f"replacing one person's decision set and reward {where}"
+            if self.neighbours == "replacement"
+            else f"leaving out one person's rows {where}"
+        )
         return (
-            f"({self.epsilon:.12g}, {self.delta:.12g})-joint differential privacy: replacing one "
-            "person's decision set and reward in one round multiplies the probability of "
+            f"({self.epsilon:.12g}, {self.delta:.12g})-joint differential privacy: {change} "
+            "multiplies the probability of "
             "anything that all other people see, now or later, by at most "
             f"e^{self.epsilon:.12g}, up to a probability of {self.delta:.12g}. "
             f"Why: {self.argument}."

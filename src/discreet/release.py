@@ -16,12 +16,14 @@ class Release:
     """A noisy view of all rows so far: what may be shown, cached, logged or shipped.
 
     Attributes:
-        rows: how many rows have been learned from.
+        number: how many releases there have been, this one included; 0 before the first.
+        rows: how many rows are in it.
         gram: V_t = G_t + H_t, the noisy Gram matrix with the shift included, shape (d, d).
         moment: u~_t = u_t + h_t, the noisy sum of action times reward, shape (d,).
         mechanism: the noise in it, its bounds and the setting, all public.
     """
 
+    number: int
     rows: int
     gram: F64
     moment: F64
@@ -39,5 +41,6 @@ class Release:
 
     def __repr__(self) -> str:
         return (
-            f"Release(rows={self.rows}, dim={self.moment.size}, variant={self.mechanism.variant!r})"
+            f"Release(number={self.number}, rows={self.rows}, dim={self.moment.size}, "
+            f"variant={self.mechanism.variant!r})"
         )

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from discreet import checks
 from discreet.environments import Environment
 from discreet.errors import ParameterError
-from discreet.kernels import random, rounds
-from discreet.mechanism import Mechanism
+from discreet.kernels import random, rounds, sums
+from discreet.mechanism import Mechanism, Radius
 from discreet.policy import UCB, Policy
 
 F64 = NDArray[np.float64]
@@ -111,9 +111,12 @@ class Outcome:
         }
 
 
-def run_seed(simulation: Simulation, seed: int) -> F64:
-    """One seed, start to end: the pseudo-regret at each checkpoint."""
-    return _run(simulation, seed, simulation.checkpoints())
+def run_seed(simulation: Simulation, seed: int, checkpoints: I64 | None = None) -> F64:
+    """One seed, start to end: the pseudo-regret at each checkpoint, the simulation's or your own.
+
+    Checkpoints of your own grow; play ends at the last one. They do not change what is played.
+    """
+    return _run(simulation, seed, simulation.checkpoints() if checkpoints is None else checkpoints)
 
 
 def simulate(
@@ -168,22 +171,26 @@ def _run(simulation: Simulation, seed: int, checkpoints: I64) -> F64:
     world_seed, noise_seed, policy_seed = streams(seed)
     world = simulation.environment.start(world_seed)
     mechanism, policy = simulation.mechanism, simulation.policy
-    scale, dof = (0.0, 0.0) if mechanism.noise is None else mechanism.noise.law()
+    law = rounds.Noise(0.0, 0.0, 0.0) if mechanism.noise is None else mechanism.noise.law()
+    rule = rounds.Rule(optimism=float(policy.optimism), sampling=policy.sampling)
+    state = sums.empty(mechanism.sharing, mechanism.setting.problem.dim)
+    noise, draws = random.seed_state(noise_seed), random.seed_state(policy_seed)
     regrets = np.empty(len(checkpoints))
-    rounds.play(
-        world.arrays,
-        rounds.Noise(levels=mechanism.levels, idle=mechanism.idle_draws, scale=scale, dof=dof),
-        rounds.Rule(
-            mechanism.shift,
-            mechanism.bounds.rho_min,
-            *mechanism.radius_terms,
-            float(policy.optimism),
-            policy.sampling,
-        ),
-        world.state,
-        random.seed_state(noise_seed),
-        random.seed_state(policy_seed),
-        checkpoints,
-        regrets,
-    )
+    ends = (rule, state, world.state, noise, draws, checkpoints, regrets)
+    if isinstance(mechanism.confidence, Radius):
+        radius = rounds.Radius(
+            mechanism.shift, mechanism.confidence.bounds.rho_min, *mechanism.radius_terms
+        )
+        rounds.play_radius(world.arrays, law, mechanism.sharing, radius, *ends)
+    else:
+        rounds.play_width(
+            world.arrays,
+            law,
+            mechanism.sharing,
+            mechanism.schedule.timing,
+            mechanism.standing,
+            mechanism.width_terms,
+            mechanism.schedule.count(int(checkpoints[-1])),
+            *ends,
+        )
     return regrets

@@ -1,7 +1,7 @@
 """The table of variants: each a named row of choices, and the only list of them.
 
 A variant turns a setting and a privacy target into a `Mechanism`. The paper's variants share
-one shape, `TreeVariant`, and differ in noise family and shift.
+one shape, `TreeVariant`, and differ in noise family and shift; ours is `Tight`.
 """
 
 import math
@@ -14,15 +14,17 @@ from scipy.optimize import minimize_scalar
 
 from discreet import checks, theory
 from discreet.errors import ParameterError
-from discreet.mechanism import Mechanism, NodeNoise, NoiseBounds, Setting
+from discreet.mechanism import Mechanism, NodeNoise, NoiseBounds, Radius, Setting
 from discreet.noise import gaussian, wishart
 from discreet.perturbations import Perturbations
 from discreet.privacy import Guarantee, Privacy
+from discreet.strategies import Tree
+from discreet.tight import Tight
 
 ShiftRule = Callable[[Any, Setting], tuple[float, NoiseBounds]]
 LeadingTerm = Callable[[Setting, Privacy], float]
 
-TREES = {"pan-private": True, "covering": False}
+TREES = {"pan-private": Tree(pan_private=True), "covering": Tree(pan_private=False)}
 
 
 class Variant(Protocol):
@@ -41,6 +43,10 @@ class Variant(Protocol):
         """Whether it takes a privacy target."""
 
     @property
+    def open_ended(self) -> bool:
+        """Whether it can do without a horizon."""
+
+    @property
     def perturbations(self) -> Perturbations | None:
         """The user's own perturbations, if the variant uses any."""
 
@@ -54,13 +60,18 @@ class NoiseFamily:
 
     calibrated: Callable[[Setting, Privacy], NodeNoise]
     argument: str
-    leading_term: LeadingTerm
+    leading_term: LeadingTerm | None
 
 
 GAUSSIAN = NoiseFamily(
     calibrated=gaussian.GaussianNoise.calibrated,
     argument=gaussian.ARGUMENT,
     leading_term=theory.gaussian_leading_term,
+)
+EXACT_GAUSSIAN = NoiseFamily(
+    calibrated=gaussian.GaussianNoise.exactly,
+    argument=gaussian.EXACT_ARGUMENT,
+    leading_term=None,
 )
 WISHART = NoiseFamily(
     calibrated=wishart.WishartNoise.calibrated,
@@ -107,18 +118,28 @@ class TreeVariant:
     shift_rule: ShiftRule
     tree: str = "pan-private"
     private = True
+    open_ended = False
     perturbations = None
 
     @property
-    def leading_term(self) -> LeadingTerm:
-        """The corollary that speaks of this noise."""
+    def leading_term(self) -> LeadingTerm | None:
+        """The corollary that speaks of this noise, if one does."""
         return self.family.leading_term
+
+    def with_calibration(self, calibration: str) -> "TreeVariant":
+        """The same with another amount of noise: 'paper', or 'exact' (Gaussian noise only)."""
+        checks.one_of("calibration", calibration, ("paper", "exact"))
+        if calibration == "paper":
+            return replace(self, family=VARIANTS[self.name].family)  # type: ignore[union-attr]
+        if self.family is WISHART:
+            raise ParameterError(
+                "calibration", f"is 'exact', but variant {self.name!r} has no exact accounting"
+            )
+        return replace(self, family=EXACT_GAUSSIAN)
 
     def with_tree(self, tree: str) -> "TreeVariant":
         """The same with another form of the tree: 'pan-private' or 'covering'."""
-        if tree not in TREES:
-            raise ParameterError("tree", f"is {tree!r}; give one of {', '.join(TREES)}")
-        return replace(self, tree=tree)
+        return replace(self, tree=checks.one_of("tree", tree, tuple(TREES)))
 
     def with_shift(self, shift: float) -> "TreeVariant":
         """The same with a shift of your own."""
@@ -146,18 +167,27 @@ class TreeVariant:
                 "privacy",
                 f"is missing; variant {self.name!r} needs Privacy(epsilon=..., delta=...)",
             )
+        if self.family is not EXACT_GAUSSIAN:
+            _require_plain(self.name, privacy)
         noise = self.family.calibrated(setting, privacy)
         shift, bounds = self.shift_rule(noise, setting)
         return Mechanism(
             variant=self.name,
             setting=setting,
+            strategy=TREES[self.tree],
             noise=noise,
-            idle_draws=TREES[self.tree],
-            shift=shift,
-            bounds=bounds,
-            guarantee=Guarantee(
-                epsilon=privacy.epsilon, delta=privacy.delta, argument=self.family.argument
-            ),
+            confidence=Radius(shift=shift, bounds=bounds),
+            guarantee=Guarantee.meeting(privacy, self.family.argument),
+        )
+
+
+def _require_plain(name: str, privacy: Privacy) -> None:
+    """The paper's constants speak of replacement of one round."""
+    if privacy.contributions_per_user != 1 or privacy.neighbours != "replacement":
+        raise ParameterError(
+            "privacy",
+            f"asks for more than replacement of one round, which variant {name!r} is not "
+            "calibrated for; use 'tight', or exact calibration",
         )
 
 
@@ -169,12 +199,19 @@ class Unperturbed:
     summary: str
     regularizer: float = 1.0
     private = False
+    open_ended = False
     perturbations = None
     leading_term = None
 
     def with_tree(self, tree: str) -> "Unperturbed":
         """Refuse: there is none."""
         raise ParameterError("tree", f"is {tree!r}, but variant {self.name!r} has no tree")
+
+    def with_calibration(self, calibration: str) -> "Unperturbed":
+        """Refuse: there is no noise."""
+        raise ParameterError(
+            "calibration", f"is {calibration!r}, but variant {self.name!r} has no noise"
+        )
 
     def with_shift(self, shift: float) -> "Unperturbed":
         """The same with a regularizer of your own."""
@@ -192,10 +229,7 @@ class Unperturbed:
         return Mechanism(
             variant=self.name,
             setting=setting,
-            noise=None,
-            idle_draws=False,
-            shift=rho,
-            bounds=NoiseBounds(rho_min=rho, rho_max=rho, gamma=0.0),
+            confidence=Radius(shift=rho, bounds=NoiseBounds(rho_min=rho, rho_max=rho, gamma=0.0)),
             guarantee=Guarantee.nothing("the statistics are used without noise"),
         )
 
@@ -217,6 +251,7 @@ class Supplied:
     name: str = "supplied"
     summary: str = "perturbations of your own"
     private = False
+    open_ended = False
 
     def mechanism(self, setting: Setting, privacy: Privacy | None) -> Mechanism:
         """Take the bounds as stated."""
@@ -227,15 +262,18 @@ class Supplied:
         return Mechanism(
             variant=self.name,
             setting=setting,
-            noise=None,
-            idle_draws=False,
-            shift=0.0,
-            bounds=self.bounds,
+            confidence=Radius(shift=0.0, bounds=self.bounds),
             guarantee=self.guarantee,
         )
 
 
-_ROWS: tuple[TreeVariant | Unperturbed, ...] = (
+Named = TreeVariant | Unperturbed | Tight
+
+_ROWS: tuple[Named, ...] = (
+    Tight(
+        name="tight",
+        summary="exact accounting, correlated noise, few releases, and the joint-noise width",
+    ),
     Unperturbed(name="nonprivate", summary="LinUCB with regularizer 1 and no noise"),
     TreeVariant(
         name="gaussian",
@@ -269,11 +307,9 @@ _ROWS: tuple[TreeVariant | Unperturbed, ...] = (
     ),
 )
 
-VARIANTS: dict[str, TreeVariant | Unperturbed] = {row.name: row for row in _ROWS}
+VARIANTS: dict[str, Named] = {row.name: row for row in _ROWS}
 
 
-def named(name: str) -> TreeVariant | Unperturbed:
+def named(name: str) -> Named:
     """The variant of that name."""
-    if name not in VARIANTS:
-        raise ParameterError("variant", f"is {name!r}; give one of {', '.join(VARIANTS)}")
-    return VARIANTS[name]
+    return VARIANTS[checks.one_of("variant", name, tuple(VARIANTS))]

@@ -13,12 +13,19 @@ from hypothesis import strategies as st
 from discreet import LinUCB, Privacy, Problem, load
 from discreet.curator import storage
 from discreet.errors import CorruptFileError, FileVersionError, StateFileError
+from discreet.schedules import batches
+from discreet.variants import named
 
 PROBLEM = Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
 
 
-def saved(path: Path) -> Path:
-    learner = LinUCB(PROBLEM, horizon=20, privacy=Privacy(epsilon=1, delta=1e-6))
+# Five rows: a release after each, or after the second and the fourth.
+FORMS = {"gaussian": named("gaussian"), "tight": named("tight").with_schedule(batches(2))}
+
+
+def saved(path: Path, form: str = "tight") -> Path:
+    target = Privacy(epsilon=1, delta=1e-6)
+    learner = LinUCB(PROBLEM, horizon=20, privacy=target, variant=FORMS[form])
     for _ in range(5):
         learner.learn(learner.choose(np.eye(2)), 1)
     learner.choose(np.eye(2))
@@ -123,10 +130,18 @@ def test_a_missing_file_is_an_ordinary_error(tmp_path: Path) -> None:
         {"mechanism.setting.problem.dim": 10**9},
         {"mechanism.setting.problem.action_norm": 0.5},
         {"mechanism.setting.horizon": 10**18},
-        {"mechanism.bounds.rho_min": -1.0},
         {"mechanism.noise.family": "uniform"},
         {"mechanism.noise.std": 0.0},
+        {"mechanism.noise.moment_std": -1.0},
         {"mechanism.noise": []},
+        {"mechanism.confidence": None},
+        {"mechanism.confidence.kind": "guess"},
+        {"mechanism.schedule": {}},
+        {"mechanism.schedule.start": 0},
+        {"mechanism.schedule.start": 4},
+        {"mechanism.schedule.step": 4},
+        {"mechanism.strategy": []},
+        {"mechanism.strategy.kind": "luck"},
         {"policy.optimism": "much"},
         {"policy.rule": "luck"},
         {"policy": 3},
@@ -143,24 +158,62 @@ def test_a_missing_file_is_an_ordinary_error(tmp_path: Path) -> None:
         {"state.waiting": []},
         {"state.waiting": 5},
         {"state.actions": {"shape": [2, 2], "float64": "AAAA"}},
-        {"state.nodes": {"shape": [1, 5], "float64": ""}},
-        {"state.idle": None},
+        {"state.released": None},
+        {"state.released": -1},
+        {"state.released": 3},
+        {"state.released": 6},
+        {"state.releases": None},
+        {"state.releases": 1},
+        {"state.releases": 3},
+        {"state.sums": None},
+        {"state.sums.nodes": {"shape": [1, 5], "float64": ""}},
+        {"state.sums.idle": None},
+        {"state.sums.totals": {"shape": [0, 5], "float64": ""}},
+        {"state.sums.batch": {"shape": [0], "float64": ""}},
     ],
     ids=str,
 )
+@pytest.mark.parametrize("form", FORMS)
 def test_a_body_that_does_not_fit_together_is_corrupt(
-    tmp_path: Path, change: dict[str, object]
+    tmp_path: Path, form: str, change: dict[str, object]
 ) -> None:
-    path = saved(tmp_path / "file")
+    path = saved(tmp_path / "file", form)
     resigned(path, change)
     with pytest.raises(CorruptFileError):
         load(path)
 
 
-def test_a_node_that_is_not_finite_is_corrupt(tmp_path: Path) -> None:
-    path = saved(tmp_path / "file")
-    nodes = storage.encode(np.full((6, 5), np.nan))
-    resigned(path, {"state.nodes": nodes})
+@pytest.mark.parametrize(
+    ("form", "change"),
+    [
+        ("gaussian", {"mechanism.confidence.bounds.rho_min": -1.0}),
+        ("gaussian", {"mechanism.confidence.shift": "much"}),
+        ("gaussian", {"mechanism.strategy": {"kind": "buffered"}}),
+        ("tight", {"mechanism.confidence.prior": -1.0}),
+        ("tight", {"mechanism.strategy": {"kind": "tree"}}),
+        ("tight", {"mechanism.strategy.exponent": 1.0}),
+        ("tight", {"mechanism.strategy": {"kind": "optimised", "weights": [1.0]}}),
+        ("tight", {"mechanism.schedule.batch": 3}),
+        ("tight", {"state.released": 2, "state.releases": 1}),
+        ("tight", {"state.rows": 3}),
+    ],
+)
+def test_a_mechanism_that_does_not_fit_its_sums_is_corrupt(
+    tmp_path: Path, form: str, change: dict[str, object]
+) -> None:
+    path = saved(tmp_path / "file", form)
+    resigned(path, change)
+    with pytest.raises(CorruptFileError):
+        load(path)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ["nodes", "totals", "batch"])
+def test_a_sum_that_is_not_finite_is_corrupt(tmp_path: Path, form: str, name: str) -> None:
+    path = saved(tmp_path / "file", form)
+    body = json.loads(path.read_bytes())["body"]
+    shape = body["state"]["sums"][name]["shape"]
+    resigned(path, {f"state.sums.{name}": storage.encode(np.full(shape, np.nan))})
     with pytest.raises(CorruptFileError):
         load(path)
 

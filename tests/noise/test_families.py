@@ -24,6 +24,7 @@ from discreet.noise.source import NoiseSource, SeededNoise, SystemNoise
 from discreet.noise.wishart import WishartNoise
 from discreet.privacy import Privacy
 from discreet.problem import Problem
+from discreet.strategies import Tree
 from discreet.variants import VARIANTS
 
 F64 = NDArray[np.float64]
@@ -76,6 +77,19 @@ def test_gaussian_entries_have_their_standard_deviation_and_no_other(
         expected = math.sqrt(2) * std if on_diagonal else std
         assert has_deviation(entries, expected)
         for wrong in (2 / 3, 1 / math.sqrt(2), math.sqrt(2), 3 / 2):
+            assert not has_deviation(entries, wrong * expected)
+
+
+@each_source
+def test_the_moment_may_have_a_standard_deviation_of_its_own(
+    make: Callable[[], NoiseSource],
+) -> None:
+    nodes = GaussianNoise(std=2.5, moment_std=4.0).draw(make(), 3, 5_000)
+    diagonal, moment = positions(3)
+    for entries, on_diagonal, in_moment in zip(nodes.T, diagonal, moment, strict=True):
+        expected = 4.0 if in_moment else math.sqrt(2) * 2.5 if on_diagonal else 2.5
+        assert has_deviation(entries, expected)
+        for wrong in (2.5 / 4.0, 1 / math.sqrt(2), math.sqrt(2), 4.0 / 2.5):
             assert not has_deviation(entries, wrong * expected)
 
 
@@ -339,13 +353,21 @@ def test_wishart_noise_refuses_the_covering_tree(name: str) -> None:
 @pytest.mark.parametrize("name", ["gaussian", "gaussian-opt"])
 def test_gaussian_noise_takes_the_covering_tree(name: str) -> None:
     mechanism = VARIANTS[name].with_tree("covering").mechanism(small_setting(), TARGET)
-    assert not mechanism.idle_draws
+    assert mechanism.strategy == Tree(pan_private=False)
 
 
 # Plain data
 
 
-@pytest.mark.parametrize("noise", [None, GaussianNoise(std=1.5), WishartNoise(dof=9, scale=2.0)])
+LAWS = [
+    None,
+    GaussianNoise(std=1.5),
+    GaussianNoise(std=1.5, moment_std=2.25),
+    WishartNoise(dof=9, scale=2.0),
+]
+
+
+@pytest.mark.parametrize("noise", LAWS)
 def test_a_law_survives_a_save_file(noise: NodeNoise | None) -> None:
     assert families.from_json(families.to_json(noise)) == noise
 
@@ -355,6 +377,7 @@ def test_a_law_survives_a_save_file(noise: NodeNoise | None) -> None:
     [
         (lambda: GaussianNoise(std=0.0), "std"),
         (lambda: GaussianNoise(std=math.nan), "std"),
+        (lambda: GaussianNoise(std=1.0, moment_std=0.0), "moment_std"),
         (lambda: WishartNoise(dof=0, scale=1.0), "dof"),
         (lambda: WishartNoise(dof=5.5, scale=1.0), "dof"),
         (lambda: WishartNoise(dof=5, scale=-1.0), "scale"),

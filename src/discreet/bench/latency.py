@@ -15,7 +15,7 @@ from discreet.learner import LinUCB
 from discreet.variants import named
 
 NAME = "latency"
-VARIANTS = ("nonprivate", "gaussian")
+VARIANTS = ("nonprivate", "gaussian", "tight")
 SIZES = ((5, 25), (50, 1000))
 WARM_UP = 20
 SETS = 16  # decision sets, offered in turns
@@ -43,7 +43,7 @@ def measure(sizes: Sizes) -> Section:
                 "together. BLAS is NumPy's bare product of the decision set (K x d) with a d x d "
                 "matrix, median, timed in turns with the calls. Decision sets are drawn beforehand."
             ),
-            "Noise of `gaussian` comes from the operating system, as for users.",
+            "Privacy noise comes from the operating system, as for users.",
         ),
         figures=figures,
     )

@@ -26,8 +26,8 @@ class Reference:
         """One run with the noise (Gaussian or none), the shift and the radius of a mechanism."""
         noise = {} if mechanism.noise is None else mechanism.noise.describe(mechanism.setting)
         std = noise["node_noise_std"] if noise else 0.0
-        terms = mechanism.radius_terms
-        numbers = (mechanism.levels, std, mechanism.shift, mechanism.bounds.rho_min, *terms, 0.0)
+        floor = 1.0 if mechanism.bounds is None else mechanism.bounds.rho_min
+        numbers = (mechanism.levels, std, mechanism.shift, floor, *mechanism.radius_terms, 0.0)
         done = subprocess.run(  # noqa: S603  # what `compiled` has built
             [self.program, str(rounds), str(seed), *(repr(number) for number in numbers)],
             capture_output=True,

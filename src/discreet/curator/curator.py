@@ -36,8 +36,8 @@ class Curator:
     later rows depend on earlier releases. Which decisions get a reward, and in which order, is
     taken to be public.
 
-    State: O(d^2 log n) for the sums and O(d) for each action that waits, at most ``max_pending``
-    of them; beyond that the oldest is given up.
+    State: O(d^2) for each buffer or level of the sums and O(d) for each action that waits, at most
+    ``max_pending`` of them; beyond that the oldest is given up.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Curator:
         mechanism = _honest(mechanism, source)
         return cls(
             mechanism,
-            NoisySums.empty(mechanism, source),
+            NoisySums.begin(mechanism, source),
             supplied=supplied,
             on_violation=on_violation,
             max_pending=max_pending,
@@ -109,10 +109,17 @@ class Curator:
             raise ValueError("the waiting actions have another shape")
         if waiting:
             actions = rows.bounded_actions(mechanism.setting.problem, actions, "error")
-        nodes, idle = storage.decode(state["nodes"]), storage.decode(state["idle"])
+        arrays = {name: storage.decode(part) for name, part in state["sums"].items()}
         curator = cls(
             mechanism,
-            NoisySums(mechanism, source, rows=done, nodes=nodes, idle=idle),
+            NoisySums.resume(
+                mechanism,
+                source,
+                rows=done,
+                released=checks.count("released", state["released"], least=0),
+                number=checks.count("releases", state["releases"], least=0),
+                arrays=arrays,
+            ),
             supplied=supplied,
             on_violation=document["on_violation"],
             max_pending=document["max_pending"],
@@ -139,9 +146,13 @@ class Curator:
                     "sessions": [list(item) for item in past.items()],
                     "rounds": self._rounds,
                     "rows": self.rows,
+                    "released": self._sums.released,
+                    "releases": self._sums.number,
                     "waiting": list(self._pending),
                     "actions": storage.encode(np.reshape(list(self._pending.values()), (-1, dim))),
-                    **{name: storage.encode(part) for name, part in self._sums.state().items()},
+                    "sums": {
+                        name: storage.encode(part) for name, part in self._sums.state().items()
+                    },
                 },
             }
 
@@ -193,9 +204,11 @@ class Curator:
             row = np.empty(linalg.packed_size(problem.dim))
             linalg.pack_row(action, value, row)
             fresh = self._sums.prepared()
+            before = self._release
             self._release = None
             del self._pending[waiting]
-            self._sums.add(row, fresh)
+            if not self._sums.add(row, fresh):
+                self._release = before  # the row waits in its batch for the next release
 
     def forget(self, decision: object) -> None:
         """Give up a decision whose reward will not come, and erase its action."""
@@ -204,7 +217,7 @@ class Curator:
             del self._pending[self._waiting(decision)]
 
     def release(self) -> Release:
-        """The current release; the same object until the next row."""
+        """The current release; the same object until there is a new one."""
         self._require_own_process()
         with self._lock:
             if self._release is None:
@@ -219,7 +232,13 @@ class Curator:
             extra = perturbations.checked(self._supplied, self.rows + 1, dim)
             gram += extra[0]
             moment += extra[1]
-        return Release(rows=self.rows, gram=gram, moment=moment, mechanism=self.mechanism)
+        return Release(
+            number=self._sums.number,
+            rows=self._sums.released,
+            gram=gram,
+            moment=moment,
+            mechanism=self.mechanism,
+        )
 
     def _require_own_process(self) -> None:
         if os.getpid() != self._process:

@@ -3,22 +3,26 @@
 from dataclasses import asdict
 from typing import Any
 
-from discreet import checks
-from discreet.mechanism import Mechanism, NoiseBounds, Setting
+from discreet import checks, strategies
+from discreet.mechanism import JointWidth, Mechanism, NoiseBounds, Radius, Setting
 from discreet.noise import families
 from discreet.privacy import Guarantee
 from discreet.problem import Problem
+from discreet.schedules import Schedule
+
+_KINDS: dict[type, str] = {Radius: "radius", JointWidth: "joint-width"}
 
 
 def to_json(mechanism: Mechanism) -> dict[str, Any]:
     """Everything about the noise but its draws."""
+    strategy = mechanism.strategy
     return {
         "variant": mechanism.variant,
         "setting": asdict(mechanism.setting),
+        "schedule": mechanism.schedule.to_json(),
+        "strategy": None if strategy is None else strategy.to_json(),
         "noise": families.to_json(mechanism.noise),
-        "idle_draws": mechanism.idle_draws,
-        "shift": mechanism.shift,
-        "bounds": asdict(mechanism.bounds),
+        "confidence": _confidence(mechanism.confidence),
         "guarantee": asdict(mechanism.guarantee),
     }
 
@@ -30,9 +34,23 @@ def from_json(entry: dict[str, Any]) -> Mechanism:
     return Mechanism(
         variant=str(entry["variant"]),
         setting=Setting(**setting),
+        schedule=Schedule(**entry["schedule"]),
+        strategy=strategies.from_json(entry["strategy"]),
         noise=families.from_json(entry["noise"]),
-        idle_draws=bool(entry["idle_draws"]),
-        shift=checks.finite("shift", entry["shift"]),
-        bounds=NoiseBounds(**entry["bounds"]),
+        confidence=_confidence_again(entry["confidence"]),
         guarantee=Guarantee(**entry["guarantee"]),
+    )
+
+
+def _confidence(confidence: Radius | JointWidth) -> dict[str, Any]:
+    return {"kind": _KINDS[type(confidence)], **asdict(confidence)}
+
+
+def _confidence_again(entry: dict[str, Any]) -> Radius | JointWidth:
+    if entry["kind"] == _KINDS[JointWidth]:
+        return JointWidth(prior=entry["prior"])
+    if entry["kind"] != _KINDS[Radius]:
+        raise ValueError("no such confidence set")
+    return Radius(
+        shift=checks.finite("shift", entry["shift"]), bounds=NoiseBounds(**entry["bounds"])
     )

@@ -1,14 +1,17 @@
 """Noisy prefix sums of packed rows: the state that learning changes.
 
-Formal guarantee: neighbours are streams that differ in one row. A row is added to at most one
-open node at each of the m levels, and each node starts from noise drawn for it alone, so all
-prefix sums ever shown are a function of nodes of which one replacement changes at most m. A node
-keeps its noise for as long as it stands. With no levels the sums are exact and nothing is
-promised.
+Formal guarantee: neighbours are streams that differ in one row. A row is in one batch, whose place
+does not depend on data. All sums ever shown are a function of the encoder applied to the batch
+sums, plus one independent draw for each of its rows, drawn once: by `accounting` the cost of one
+row is that of the encoder's longest column. Where rows depend on earlier releases this still holds,
+because the encoder is lower triangular. Without noise the sums are exact and nothing is promised.
 
-At rest the state holds noisy nodes only. To an outsider who sees it once, the rows already in it
-stay as protected as the releases leave them; rows that come after the look do not, because a
-later release minus what was seen is their exact sum.
+The state is secret, and how secret depends on the strategy. A tree keeps noisy nodes only: one look
+at it reveals no more of the rows in it than the releases do, but a later release minus what was
+seen is the exact sum of the rows in between. Buffers and written-out matrices keep noise of the
+past: with it, one look undoes the noise of releases already shown; rows that come after the look
+stay protected, because noise is drawn when a release is made. In all of them the open batch, if
+rows wait in one, is an exact sum.
 """
 
 from typing import Self
@@ -16,69 +19,116 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.kernels import linalg, tree
+from discreet.kernels import linalg
+from discreet.kernels import sums as kernel
 from discreet.mechanism import Mechanism
 from discreet.noise.source import NoiseSource
 
 F64 = NDArray[np.float64]
 
+_ARRAYS = ("nodes", "idle", "totals", "batch")
+
 
 class NoisySums:
-    """The tree of a mechanism, advanced one row at a time.
+    """The sums of a mechanism, advanced one row at a time.
 
-    A row costs O(d^2 log n) at worst, and Wishart noise O(d^3) more for each fresh draw.
+    A row costs O(d^2), a release O(d^2) for each buffer or level, and Wishart noise O(d^3) more
+    for each fresh draw.
     """
 
-    def __init__(
-        self, mechanism: Mechanism, source: NoiseSource, *, rows: int, nodes: F64, idle: F64
-    ) -> None:
-        """Stand on the given levels; with no levels, ``nodes`` is the exact sum, shape (1, p)."""
+    def __init__(self, mechanism: Mechanism, source: NoiseSource, state: kernel.Sums) -> None:
+        """Use `begin` or `resume` instead."""
         mechanism.require_playable()
-        levels, size = mechanism.levels, linalg.packed_size(mechanism.setting.problem.dim)
-        if nodes.shape != (max(levels, 1), size) or idle.shape != (levels, size):
-            raise ValueError("the tree has another shape than its mechanism")
         self._mechanism = mechanism
         self._source = source
-        self._nodes = nodes[:levels]
-        self._idle = idle
-        self._totals = np.zeros((levels + 1, size)) if levels else nodes
-        self._clock = np.array([rows], dtype=np.int64)
-        tree.stand(self._nodes, self._idle, self._totals, rows, levels - 1)
+        self._state = state
 
     @classmethod
-    def empty(cls, mechanism: Mechanism, source: NoiseSource) -> Self:
-        """Before any row: every level holds its first noise."""
-        levels, size = mechanism.levels, linalg.packed_size(mechanism.setting.problem.dim)
-        nodes, idle = np.zeros((max(levels, 1), size)), np.zeros((levels, size))
-        sums = cls(mechanism, source, rows=0, nodes=nodes, idle=idle)
-        tree.begin(sums._nodes, sums._idle, sums._totals, sums._fresh(levels))
+    def begin(cls, mechanism: Mechanism, source: NoiseSource) -> Self:
+        """Before any row: every level of a tree holds its first noise."""
+        sums = cls(mechanism, source, _empty(mechanism))
+        kernel.begin(sums._state, sums._fresh(kernel.first_draws(mechanism.sharing)))
         return sums
+
+    @classmethod
+    def resume(
+        cls,
+        mechanism: Mechanism,
+        source: NoiseSource,
+        *,
+        rows: int,
+        released: int,
+        number: int,
+        arrays: dict[str, F64],
+    ) -> Self:
+        """Continue from saved arrays; ValueError if they do not fit the mechanism."""
+        state = _empty(mechanism)
+        timing = mechanism.schedule
+        if not 0 <= released <= rows or number != timing.count(released):
+            raise ValueError("the counters do not fit together")
+        if (released and timing.count(released - 1) == number) or rows >= timing.after(released):
+            raise ValueError("the last release was at another time")
+        for name in _ARRAYS:
+            held: F64 = getattr(state, name)
+            if arrays[name].shape != held.shape:
+                raise ValueError("the sums have another shape than their mechanism")
+            held[...] = arrays[name]
+        state.rows[0], state.released[0], state.number[0] = rows, released, number
+        return cls(mechanism, source, state)
 
     @property
     def rows(self) -> int:
         """How many rows have been added."""
-        return int(self._clock[0])
+        return int(self._state.rows[0])
+
+    @property
+    def released(self) -> int:
+        """How many of them are in the current release."""
+        return int(self._state.released[0])
+
+    @property
+    def number(self) -> int:
+        """How many releases there have been."""
+        return int(self._state.number[0])
 
     def prepared(self) -> F64:
         """Draw the noise that the next row will need. Changes nothing."""
-        return self._fresh(tree.carry(self.rows + 1, len(self._nodes)))
+        mechanism = self._mechanism
+        return self._fresh(
+            kernel.next_draws(mechanism.sharing, mechanism.schedule.timing, self._state)
+        )
 
-    def add(self, row: F64, fresh: F64) -> None:
-        """Add one packed row, with noise from :meth:`prepared`. Cannot stop half-way."""
-        last = self._mechanism.setting.horizon
-        tree.step(self._nodes, self._idle, self._totals, self._clock, row, fresh, last)
+    def add(self, row: F64, fresh: F64) -> bool:
+        """Add one packed row, with noise from :meth:`prepared`; whether there is a new release.
+
+        Cannot stop half-way.
+        """
+        mechanism = self._mechanism
+        return bool(
+            kernel.step(
+                mechanism.sharing,
+                mechanism.schedule.timing,
+                self._state,
+                row,
+                fresh,
+                mechanism.releases,
+            )
+        )
 
     def unpack(self, shift: float, gram: F64, moment: F64) -> None:
-        """Write out the noisy sum of all rows so far, with a multiple of the identity added."""
-        linalg.unpack(self._totals[0], shift, gram, moment)
+        """Write out the noisy sum in the release, with a multiple of the identity added."""
+        linalg.unpack(self._state.totals[0], shift, gram, moment)
 
     def state(self) -> dict[str, F64]:
-        """The arrays that the constructor takes; the totals follow from them."""
-        return {"nodes": self._nodes if len(self._nodes) else self._totals, "idle": self._idle}
+        """The arrays that `resume` takes."""
+        return {name: getattr(self._state, name) for name in _ARRAYS}
 
-    def _fresh(self, starting: int) -> F64:
+    def _fresh(self, draws: int) -> F64:
         noise = self._mechanism.noise
-        if noise is None or starting == 0:
-            return np.empty((0, self._totals.shape[1]))
-        draws = starting * (2 if self._mechanism.idle_draws else 1)
+        if noise is None or draws == 0:
+            return np.empty((0, self._state.batch.size))
         return noise.draw(self._source, self._mechanism.setting.problem.dim, draws)
+
+
+def _empty(mechanism: Mechanism) -> kernel.Sums:
+    return kernel.empty(mechanism.sharing, mechanism.setting.problem.dim)

@@ -14,16 +14,19 @@ F64 = NDArray[np.float64]
 
 
 @kernel
-def symmetric_gaussian(nodes: F64, std: float, dim: int) -> None:
+def symmetric_gaussian(nodes: F64, std: float, moment_std: float, dim: int) -> None:
     """Scale standard normals in place: ``std`` off the diagonal, sqrt(2)*std on it.
 
-    Paper: sec:dp-gauss, Z = (Z' + Z'^T)/sqrt(2). The doubled diagonal carries the proof (E1).
+    Paper: sec:dp-gauss, Z = (Z' + Z'^T)/sqrt(2). The doubled diagonal carries the proof (E1). The
+    moment has a scale of its own.
 
     Shapes: nodes (count, d(d+3)/2), one packed node a row.
     """
     for at in range(nodes.shape[0]):
-        for i in range(nodes.shape[1]):
+        for i in range(nodes.shape[1] - dim):
             nodes[at, i] *= std
+        for i in range(nodes.shape[1] - dim, nodes.shape[1]):
+            nodes[at, i] *= moment_std
         for i in range(dim):
             nodes[at, i * (i + 3) // 2] *= math.sqrt(2.0)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.kernels import arms, linalg, noise, random, score, tree
+from discreet.kernels import arms, linalg, noise, random, schedule, score, sums, tree, width
 from discreet.kernels.compiling import kernel
 
 F64 = NDArray[np.float64]
@@ -15,22 +15,35 @@ U64 = NDArray[np.uint64]
 
 
 class Noise(NamedTuple):
-    """What a node draws: nothing (no levels), Gaussian (dof 0) or Wishart."""
+    """What a node draws: Gaussian (dof 0) or Wishart."""
 
-    levels: int
-    idle: bool
-    scale: float  # Gaussian: the standard deviation; Wishart: the squared row norm
+    scale: float  # Gaussian: the standard deviation of the Gram matrix; Wishart: squared row norm
+    moment_scale: float  # Gaussian: the standard deviation of the moment
     dof: float
 
 
-class Rule(NamedTuple):
-    """How a release becomes a choice."""
+class Standing(NamedTuple):
+    """How much noise stands in which release; the first entry not below a number is its own."""
+
+    numbers: I64  # ascending
+    norms: F64  # in multiples of one draw
+    reaches: F64  # a bound on its largest eigenvalue, in multiples of the standing deviation
+    log_tails: F64  # ln(1/p), with p the probability that the bound is passed
+
+
+class Radius(NamedTuple):
+    """The paper's confidence set."""
 
     shift: float
     floor: float
     noise_scale: float
     log_offset: float
     bias: float
+
+
+class Rule(NamedTuple):
+    """How a confidence set becomes a choice."""
+
     optimism: float
     sampling: bool
 
@@ -43,7 +56,7 @@ def draw_nodes(state: U64, law: Noise, dim: int, nodes: F64, scratch: F64) -> No
     """
     if law.dof == 0.0:
         random.fill_normals(state, nodes.reshape(nodes.size))
-        noise.symmetric_gaussian(nodes, law.scale, dim)
+        noise.symmetric_gaussian(nodes, law.scale, law.moment_scale, dim)
         return
     count, below = len(nodes), dim * (dim + 1) // 2
     normals, rest = scratch[: count * below], scratch[count * below :]
@@ -63,33 +76,42 @@ def draw_nodes(state: U64, law: Noise, dim: int, nodes: F64, scratch: F64) -> No
 
 
 @kernel
-def play(
+def standing(known: Standing, law: Noise, number: int) -> width.Stands:
+    """The noise in one release, or an upper bound on it."""
+    at = np.searchsorted(known.numbers, number)
+    gram_std = known.norms[at] * law.scale
+    moment_std = known.norms[at] * law.moment_scale
+    return width.Stands(gram_std, moment_std, gram_std * known.reaches[at], known.log_tails[at])
+
+
+@kernel
+def play_radius(
     world: arms.World,
     law: Noise,
+    sharing: sums.Sharing,
+    radius: Radius,
     rule: Rule,
+    state: sums.Sums,
     world_state: U64,
     noise_state: U64,
     policy_state: U64,
     checkpoints: I64,
     regrets: F64,
 ) -> None:
-    """Run to the last checkpoint, recording the pseudo-regret so far at each of them."""
-    dim = world.theta.size
-    size = linalg.packed_size(dim)
-    nodes = np.zeros((law.levels, size))
-    idle = np.zeros((law.levels, size))
-    totals = np.zeros((law.levels + 1, size))
-    clock = np.zeros(1, np.int64)
-    draws = 2 if law.idle else 1
-    fresh = np.empty((draws * law.levels, size))
+    """The paper's learner: a release after every row, through a tree, and the radius beta_t.
+
+    Runs to the last checkpoint, recording the pseudo-regret so far at each of them.
+    """
+    nodes, idle, totals, number = state.nodes, state.idle, state.totals, state.number
+    dim, size = world.theta.size, len(state.batch)
+    draws = 2 if sharing.idle else 1
+    fresh = np.empty((draws * sharing.levels, size))
     scratch = np.empty(len(fresh) * (dim * (dim + 1) // 2 + 2 * dim))
     draw_nodes(noise_state, law, dim, fresh, scratch)
     tree.begin(nodes, idle, totals, fresh)
 
     lower = np.zeros((dim, dim))
-    weights = np.empty(dim)
-    action = np.empty(dim)
-    row = np.empty(size)
+    weights, action, row = np.empty(dim), np.empty(dim), np.empty(size)
     scores = np.empty(world.n_actions)
     released = totals[0]
     last = checkpoints[-1]
@@ -98,17 +120,19 @@ def play(
     at = 0
     while at < checkpoints.size:
         start = arms.next_set(world_state, world)
-        log_det = linalg.factor(released, rule.shift, rule.floor, lower)
+        log_det = linalg.factor(released, radius.shift, radius.floor, lower)
         for i in range(dim):
             weights[i] = released[size - dim + i]
         linalg.forward(lower, weights)
         linalg.weigh(lower, weights)
-        width = score.radius(log_det, rule.noise_scale, rule.log_offset, rule.bias) * rule.optimism
+        bonus = rule.optimism * score.radius(
+            log_det, radius.noise_scale, radius.log_offset, radius.bias
+        )
         if rule.sampling:
             for i in range(dim):
-                weights[i] += width * math.sqrt(lower[i, i]) * random.normal(policy_state)
-            width = 0.0
-        chosen = start + score.best(world.actions, start, weights, lower, width, scores)
+                weights[i] += bonus * math.sqrt(lower[i, i]) * random.normal(policy_state)
+            bonus = 0.0
+        chosen = start + score.best(world.actions, start, weights, lower, bonus, scores)
 
         mean = world.means[chosen]
         regret += best_mean - mean
@@ -116,10 +140,86 @@ def play(
             action[i] = world.actions[i, chosen]
         reward = arms.reward(world_state, mean, world.reward_std, world.reward_bound)
         linalg.pack_row(action, reward, row)
-        starting = fresh[: draws * tree.carry(clock[0] + 1, law.levels)]
+        starting = fresh[: draws * tree.carry(number[0] + 1, sharing.levels)]
         if len(starting) > 0:
             draw_nodes(noise_state, law, dim, starting, scratch)
-        tree.step(nodes, idle, totals, clock, row, starting, last)
-        if clock[0] == checkpoints[at]:
+        tree.step(nodes, idle, totals, number, row, starting, last)
+        if number[0] == checkpoints[at]:
+            regrets[at] = regret
+            at += 1
+
+
+@kernel
+def play_width(
+    world: arms.World,
+    law: Noise,
+    sharing: sums.Sharing,
+    timing: schedule.Timing,
+    known: Standing,
+    terms: width.Terms,
+    releases: int,
+    rule: Rule,
+    state: sums.Sums,
+    world_state: U64,
+    noise_state: U64,
+    policy_state: U64,
+    checkpoints: I64,
+    regrets: F64,
+) -> None:
+    """Scheduled releases, noise shared in any way, and the joint-noise width.
+
+    Runs to the last checkpoint, as `play_radius` does. Between releases nothing changes but the
+    open batch.
+    """
+    dim, size = world.theta.size, len(state.batch)
+    fresh = np.empty((max(1, sums.first_draws(sharing)), size))
+    scratch = np.empty(len(fresh) * (dim * (dim + 1) // 2 + 2 * dim))
+    first = fresh[: sums.first_draws(sharing)]
+    draw_nodes(noise_state, law, dim, first, scratch)
+    sums.begin(state, first)
+
+    basis, gram = np.empty((dim, dim)), np.empty((dim, dim))
+    centre, moment, spread, lean = np.empty(dim), np.empty(dim), np.empty(dim), np.empty(dim)
+    weights, action, row = np.empty(dim), np.empty(dim), np.empty(size)
+    scores = np.empty(world.n_actions)
+    batch = state.batch
+    best_mean = arms.best_mean(world)
+    width.nothing(terms.theta_norm, basis, centre, spread, lean)
+    rows, due = 0, schedule.following(timing, 0)
+    regret = 0.0
+    at = 0
+    while at < checkpoints.size:
+        start = arms.next_set(world_state, world)
+        for i in range(dim):
+            weights[i] = centre[i]
+        optimism = rule.optimism
+        if rule.sampling:
+            for i in range(dim):
+                deviation = math.sqrt(spread[i]) + math.sqrt(lean[i])
+                weights[i] += optimism * deviation * random.normal(policy_state)
+            optimism = 0.0
+        chosen = start + width.best(
+            world.actions, start, basis, weights, spread, lean, optimism, scores
+        )
+
+        mean = world.means[chosen]
+        regret += best_mean - mean
+        for i in range(dim):
+            action[i] = world.actions[i, chosen]
+        reward = arms.reward(world_state, mean, world.reward_std, world.reward_bound)
+        linalg.pack_row(action, reward, row)
+        for i in range(size):
+            batch[i] += row[i]
+        rows += 1
+        if rows == due:
+            due = schedule.following(timing, rows)
+            starting = fresh[: sums.draws(sharing, state.number[0] + 1)]
+            draw_nodes(noise_state, law, dim, starting, scratch)
+            sums.absorb(sharing, state, batch, starting, releases)
+            batch[:] = 0.0
+            linalg.unpack(state.totals[0], 0.0, gram, moment)
+            stands = standing(known, law, state.number[0])
+            width.region(gram, moment, stands, terms, basis, centre, spread, lean)
+        if rows == checkpoints[at]:
             regrets[at] = regret
             at += 1

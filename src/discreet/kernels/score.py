@@ -60,6 +60,12 @@ def best(actions: F64, start: int, weights: F64, lower: F64, bonus: float, score
         for chunk in range(0, scores.size, _CHUNK):
             part = scores[chunk : chunk + _CHUNK]
             _score_by_rows(actions, start + chunk, weights, lower, bonus, part)
+    return first_largest(scores)
+
+
+@kernel
+def first_largest(scores: F64) -> int:
+    """The index of the largest score; the first if there are several."""
     top = scores[0]
     winner = 0
     for k in range(1, scores.size):
@@ -96,8 +102,8 @@ def _score_by_rows(
 
 
 @kernel
-def _entry(lower: F64, i: int, j: int) -> float:
-    """An entry of the factor, 0 where it has no such row: that row then counts for nothing."""
+def entry(lower: F64, i: int, j: int) -> float:
+    """An entry of a matrix, 0 where it has no such row: that row then counts for nothing."""
     return lower[i, j] if i < lower.shape[0] else 0.0
 
 
@@ -122,13 +128,13 @@ def _score_in_one_pass(
     x4, x5 = actions[min(4, last)][start:stop], actions[min(5, last)][start:stop]
     c0, c1, c2 = weights[0], _weight(weights, 1), _weight(weights, 2)
     c3, c4, c5 = _weight(weights, 3), _weight(weights, 4), _weight(weights, 5)
-    r0, r1, r2 = lower[0, 0], _entry(lower, 1, 1), _entry(lower, 2, 2)
-    r3, r4, r5 = _entry(lower, 3, 3), _entry(lower, 4, 4), _entry(lower, 5, 5)
-    f10, f20, f21 = _entry(lower, 1, 0), _entry(lower, 2, 0), _entry(lower, 2, 1)
-    f30, f31, f32 = _entry(lower, 3, 0), _entry(lower, 3, 1), _entry(lower, 3, 2)
-    f40, f41, f42 = _entry(lower, 4, 0), _entry(lower, 4, 1), _entry(lower, 4, 2)
-    f50, f51, f52 = _entry(lower, 5, 0), _entry(lower, 5, 1), _entry(lower, 5, 2)
-    f43, f53, f54 = _entry(lower, 4, 3), _entry(lower, 5, 3), _entry(lower, 5, 4)
+    r0, r1, r2 = lower[0, 0], entry(lower, 1, 1), entry(lower, 2, 2)
+    r3, r4, r5 = entry(lower, 3, 3), entry(lower, 4, 4), entry(lower, 5, 5)
+    f10, f20, f21 = entry(lower, 1, 0), entry(lower, 2, 0), entry(lower, 2, 1)
+    f30, f31, f32 = entry(lower, 3, 0), entry(lower, 3, 1), entry(lower, 3, 2)
+    f40, f41, f42 = entry(lower, 4, 0), entry(lower, 4, 1), entry(lower, 4, 2)
+    f50, f51, f52 = entry(lower, 5, 0), entry(lower, 5, 1), entry(lower, 5, 2)
+    f43, f53, f54 = entry(lower, 4, 3), entry(lower, 5, 3), entry(lower, 5, 4)
     for k in range(scores.size):
         w0 = x0[k]
         w1 = x1[k] - f10 * w0

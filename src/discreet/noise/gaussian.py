@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from discreet import accounting, checks
 from discreet.kernels import linalg
 from discreet.kernels import noise as kernel
+from discreet.kernels.rounds import Noise
 from discreet.mechanism import NoiseBounds, Setting, lowest_eigenvalue
 from discreet.noise.source import NoiseSource
 from discreet.privacy import Privacy
@@ -26,18 +27,30 @@ ARGUMENT = (
     "deviation of Shariff & Sheffet (2018), section 4.2; a policy sees releases only"
 )
 
+EXACT_ARGUMENT = (
+    "symmetric Gaussian noise on every node of a binary tree over the rows, with the least "
+    "standard deviation that exact Gaussian accounting allows; a policy sees releases only"
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianNoise:
-    """Normal entries: standard deviation ``std`` off the diagonal, sqrt(2) times that on it."""
+    """Normal entries: standard deviation ``std`` off the diagonal, sqrt(2) times that on it.
+
+    The moment's entries have ``moment_std``; the same if it is left out.
+    """
 
     std: float
+    moment_std: float = None  # type: ignore[assignment]  # std if left out
     family = "gaussian"
     needs_all_draws = False
 
     def __post_init__(self) -> None:
-        """Check the scale."""
+        """Check the scales."""
         checks.positive("std", self.std)
+        given: float | None = self.moment_std
+        fixed = self.std if given is None else checks.positive("moment_std", given)
+        object.__setattr__(self, "moment_std", fixed)
 
     @classmethod
     def calibrated(cls, setting: Setting, privacy: Privacy) -> Self:
@@ -46,9 +59,22 @@ class GaussianNoise:
         std = accounting.gaussian_node_std(privacy=privacy, depth=depth, row_norm=row_norm)
         return cls(std=std)
 
-    def law(self) -> tuple[float, float]:
-        """(standard deviation, 0): no degrees of freedom means Gaussian."""
-        return self.std, 0.0
+    @classmethod
+    def exactly(cls, setting: Setting, privacy: Privacy) -> Self:
+        """The least scale that meets the target on the paper's tree, by exact accounting."""
+        std = accounting.gaussian_node_std_exact(
+            privacy=privacy,
+            depth=setting.tree_depth,
+            action_norm=setting.problem.action_norm,
+            reward_bound=setting.problem.reward_bound,
+            neighbours=privacy.neighbours,
+            contributions=privacy.contributions_per_user,
+        )
+        return cls(std=std)
+
+    def law(self) -> Noise:
+        """No degrees of freedom means Gaussian."""
+        return Noise(scale=self.std, moment_scale=self.moment_std, dof=0.0)
 
     def opnorm_bound(self, setting: Setting) -> float:
         """The norm bound Upsilon = sigma_noise sqrt(2m) (4 sqrt(d) + 2 ln(2n/alpha))."""
@@ -72,19 +98,19 @@ class GaussianNoise:
         return NoiseBounds(
             rho_min=rho_min,
             rho_max=shift + high,
-            gamma=self.std * math.sqrt(setting.tree_depth / rho_min) * setting.normal_length,
+            gamma=self.moment_std * math.sqrt(setting.tree_depth / rho_min) * setting.normal_length,
         )
 
     def draw(self, source: NoiseSource, dim: int, count: int) -> F64:
         """Fresh noise for ``count`` nodes."""
         size = linalg.packed_size(dim)
         nodes = source.normals(count * size).reshape(count, size)
-        kernel.symmetric_gaussian(nodes, self.std, dim)
+        kernel.symmetric_gaussian(nodes, self.std, self.moment_std, dim)
         return nodes
 
     def parameters(self) -> dict[str, float]:
         """What the constructor takes."""
-        return {"std": self.std}
+        return {"std": self.std, "moment_std": self.moment_std}
 
     def describe(self, setting: Setting) -> dict[str, float]:
         """The node's standard deviation and the norm bound of all that stands."""

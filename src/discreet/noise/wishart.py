@@ -17,6 +17,7 @@ from discreet import accounting, checks
 from discreet.errors import ParameterError
 from discreet.kernels import linalg
 from discreet.kernels import noise as kernel
+from discreet.kernels.rounds import Noise
 from discreet.mechanism import NoiseBounds, Setting, lowest_eigenvalue
 from discreet.noise.source import NoiseSource
 from discreet.privacy import Privacy
@@ -50,9 +51,9 @@ class WishartNoise:
         dof = accounting.wishart_node_dof(privacy=privacy, depth=depth, dim=dim)
         return cls(dof=dof, scale=setting.problem.row_norm**2)
 
-    def law(self) -> tuple[float, float]:
-        """(scale, degrees of freedom)."""
-        return self.scale, float(self.dof)
+    def law(self) -> Noise:
+        """The same for the compiled loop."""
+        return Noise(scale=self.scale, moment_scale=self.scale, dof=float(self.dof))
 
     def _roots(self, setting: Setting) -> tuple[float, float]:
         """sqrt(mk), and how far a singular value strays from it (over the square root of scale)."""

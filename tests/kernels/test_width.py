@@ -1,0 +1,253 @@
+"""The joint-noise confidence set: the kernels against the formulas in plain NumPy."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from discreet import Release, Setting, confidence, tails
+from discreet.environments import Sphere
+from discreet.kernels import width
+from discreet.kernels.width import Stands, Terms
+from discreet.variants import named
+from helpers import TARGET, unit_rows
+
+F64 = NDArray[np.float64]
+
+DIMS = [1, 2, 3, 6, 7, 13]
+TERMS = Terms(variance=1.5**2, theta_norm=1.25, prior=0.1)
+STANDS = Stands(gram_std=3.0, moment_std=4.5, reach=32.0, log_tail=math.log(1e6))
+
+
+class Region(NamedTuple):
+    """What the kernel fills in, and the shift."""
+
+    basis: F64
+    weights: F64
+    noise: F64
+    bias: F64
+    shift: float
+
+    @property
+    def centre(self) -> F64:
+        return self.basis @ self.weights
+
+    def widths(self, actions: F64) -> F64:
+        squares = (actions @ self.basis) ** 2
+        return np.asarray(np.sqrt(squares @ self.noise) + np.sqrt(squares @ self.bias))
+
+
+def by_kernel(gram: F64, moment: F64, stands: Stands = STANDS, terms: Terms = TERMS) -> Region:
+    dim = moment.size
+    basis, weights = np.empty((dim, dim)), np.empty(dim)
+    noise, bias = np.empty(dim), np.empty(dim)
+    shift = width.region(gram, moment, stands, terms, basis, weights, noise, bias)
+    return Region(basis, weights, noise, bias, shift)
+
+
+class Formulas:
+    """Q, beta and the width as they are written down, for any shift."""
+
+    def __init__(self, gram: F64, stands: Stands = STANDS, terms: Terms = TERMS) -> None:
+        dim = len(gram)
+        self.gram, self.terms, self.reach = gram, terms, stands.reach
+        noise = stands.moment_std**2 + 2 * terms.theta_norm**2 * stands.gram_std**2
+        prior = terms.prior * (terms.variance * self.reach + noise)
+        values, vectors = np.linalg.eigh(gram + self.reach * np.eye(dim))
+        positive = (vectors * values.clip(min=0)) @ vectors.T
+        self.q = terms.variance * positive + (noise + prior) * np.eye(dim)
+        self.beta = math.sqrt(
+            2 * stands.log_tail + np.linalg.slogdet(self.q)[1] - dim * math.log(prior)
+        )
+
+    def v(self, shift: float) -> F64:
+        return self.gram + shift * np.eye(len(self.gram))
+
+    def widths(self, shift: float, actions: F64) -> F64:
+        solved = np.linalg.solve(self.v(shift), actions.T)
+        noise = np.sqrt(np.einsum("ik,ij,jk->k", solved, self.q, solved))
+        bias = shift * self.terms.theta_norm * np.linalg.norm(solved, axis=0)
+        return np.asarray(self.beta * noise + bias)
+
+    def proxy(self, shift: float) -> float:
+        """The width of an action that is equally long in all directions of the eigenbasis."""
+        _, vectors = np.linalg.eigh(self.gram)
+        return float(self.widths(shift, vectors.sum(axis=1)[None, :])[0])
+
+    def candidates(self) -> list[float]:
+        """The shifts to choose from: 0, and 64 above what makes the matrix positive."""
+        lowest = float(np.linalg.eigvalsh(self.gram)[0])
+        factors = np.exp(np.linspace(-6.0, 3.0, 64))
+        none = [0.0] if lowest > factors[0] * self.reach else []
+        return none + [max(0.0, -lowest) + self.reach * float(factor) for factor in factors]
+
+
+def symmetric_noise(rng: np.random.Generator, dim: int, std: float) -> F64:
+    """Standard deviation ``std`` off the diagonal, sqrt(2) times that on it."""
+    square = rng.standard_normal((dim, dim))
+    return std * (square + square.T) / math.sqrt(2)
+
+
+def a_release(seed: int, dim: int, rows: int) -> tuple[F64, F64]:
+    """A noisy Gram matrix and a moment; with few rows it has negative eigenvalues."""
+    rng = np.random.default_rng([seed, dim, rows])
+    actions = unit_rows(rng, rows, dim)
+    gram = actions.T @ actions + symmetric_noise(rng, dim, STANDS.gram_std)
+    moment = actions.T @ rng.uniform(-1, 1, rows)
+    return gram, moment + STANDS.moment_std * rng.standard_normal(dim)
+
+
+each_dim = pytest.mark.parametrize("dim", DIMS)
+each_length = pytest.mark.parametrize("rows", [0, 30, 1000, 100_000])
+
+
+@each_dim
+@each_length
+def test_widths_and_estimate_are_those_of_the_formulas(dim: int, rows: int) -> None:
+    actions = unit_rows(np.random.default_rng(1), 50, dim)
+    for seed in range(5):
+        gram, moment = a_release(seed, dim, rows)
+        region, formulas = by_kernel(gram, moment), Formulas(gram)
+        expected = np.linalg.solve(formulas.v(region.shift), moment)
+        np.testing.assert_allclose(region.centre, expected, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(
+            region.widths(actions), formulas.widths(region.shift, actions), rtol=1e-8
+        )
+        np.testing.assert_allclose(region.basis @ region.basis.T, np.eye(dim), atol=1e-12)
+
+
+@each_dim
+@each_length
+def test_the_shift_is_the_best_of_the_candidates(dim: int, rows: int) -> None:
+    for seed in range(5):
+        gram, moment = a_release(seed, dim, rows)
+        region, formulas = by_kernel(gram, moment), Formulas(gram)
+        widths = {shift: formulas.proxy(shift) for shift in formulas.candidates()}
+        assert min(abs(region.shift - shift) for shift in widths) <= 1e-9 * formulas.reach
+        assert formulas.proxy(region.shift) <= min(widths.values()) * (1 + 1e-9)
+
+
+@each_dim
+def test_the_shifted_matrix_is_positive_definite_whatever_the_noise(dim: int) -> None:
+    rng = np.random.default_rng(2)
+    for scale in (0.0, 1e-3, 1.0, 30.0, 1e6):
+        gram = symmetric_noise(rng, dim, scale)
+        gram -= (np.linalg.eigvalsh(gram)[0] + scale) * np.eye(dim)  # down to minus the scale
+        region = by_kernel(gram, rng.standard_normal(dim))
+        assert np.linalg.eigvalsh(gram + region.shift * np.eye(dim))[0] > 0
+        for part in (region.weights, region.noise, region.bias):
+            assert np.isfinite(part).all()
+
+
+@each_dim
+def test_the_shift_and_its_bias_vanish_as_data_arrives(dim: int) -> None:
+    few, many = (by_kernel(rows * np.eye(dim), np.zeros(dim)) for rows in (0.01, 10_000.0))
+    assert few.shift > STANDS.reach
+    assert (few.bias > 0.5 * TERMS.theta_norm**2).all()
+    assert many.shift == 0.0
+    assert not many.bias.any()
+
+
+def test_a_worse_shift_would_be_noticed() -> None:
+    # The shift matters by far more than the precision of the tests above.
+    gram = np.diag([-10.0, 30.0, 90.0, 100.0, 200.0, 300.0])
+    formulas = Formulas(gram)
+    widths = np.sort([formulas.proxy(shift) for shift in formulas.candidates()])
+    assert widths[-1] > 10 * widths[0]
+    assert widths[1] > (1 + 1e-6) * widths[0]
+
+
+# Choosing
+
+
+@each_dim
+@pytest.mark.parametrize("count", [1, 3, 25, 300])
+@pytest.mark.parametrize("optimism", [0.0, 0.3, 1.0, 5.0])
+def test_the_best_action_is_numpys_argmax(dim: int, count: int, optimism: float) -> None:
+    rng = np.random.default_rng([4, dim, count])
+    gram, moment = a_release(7, dim, 200)
+    region = by_kernel(gram, moment)
+    for start in (0, 5):
+        everything = rng.standard_normal((start + count + 3, dim))
+        actions = everything[start : start + count]
+        expected = actions @ region.centre + optimism * region.widths(actions)
+        scores = np.empty(count)
+        found = width.best(
+            np.ascontiguousarray(everything.T),
+            start,
+            region.basis,
+            region.weights,
+            region.noise,
+            region.bias,
+            optimism,
+            scores,
+        )
+        np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-9)
+        assert found == expected.argmax()
+
+
+def test_the_first_of_several_equal_actions_wins() -> None:
+    gram, moment = a_release(1, 3, 50)
+    region = by_kernel(gram, moment)
+    actions = np.ascontiguousarray(np.tile(np.array([[0.5], [0.1], [-0.2]]), (1, 9)))
+    parts = (region.basis, region.weights, region.noise, region.bias)
+    assert width.best(actions, 0, *parts, 1.0, np.empty(9)) == 0
+
+
+# From a release
+
+
+def test_a_release_carries_all_that_its_region_needs() -> None:
+    problem = Sphere(dim=3, n_actions=4).problem
+    setting = Setting(problem=problem, horizon=10_000, failure_prob=0.05)
+    mechanism = named("tight").mechanism(setting, TARGET)
+    rng = np.random.default_rng(5)
+    actions = unit_rows(rng, 20, 3)
+    releases = mechanism.releases
+    harmonic = sum(1 / number for number in range(1, releases + 1))
+    for number in (1, 17, releases):
+        scale = mechanism.strategy.row_norms(releases, np.array([number]))[0]
+        log_tail = math.log(2 * number * harmonic / 0.05)
+        std = scale * mechanism.noise.std
+        reach = std * tails.largest_eigenvalue(3, np.array([log_tail]))[0]
+        stands = Stands(std, scale * mechanism.noise.moment_std, reach, log_tail)
+        terms = Terms(problem.reward_subgaussian**2, problem.theta_norm, mechanism.confidence.prior)
+        gram = 500 * np.eye(3) + symmetric_noise(rng, 3, std)
+        moment = rng.standard_normal(3)
+        release = Release(number=number, rows=1500, gram=gram, moment=moment, mechanism=mechanism)
+        found, formulas = confidence.region(release), Formulas(gram, stands, terms)
+        expected = np.linalg.solve(formulas.v(found.shift), moment)
+        # The harmonic number is rounded up.
+        np.testing.assert_allclose(found.centre, expected, rtol=1e-6)
+        widths = formulas.widths(found.shift, actions)
+        np.testing.assert_allclose(found.widths(actions), widths, rtol=1e-3)
+        assert (found.widths(actions) >= widths * (1 - 1e-9)).all()
+
+
+def test_the_failure_probabilities_of_all_releases_add_up_to_alpha() -> None:
+    problem = Sphere(dim=3, n_actions=4).problem
+    for horizon in (1, 30, 1_000, 100_000):
+        setting = Setting(problem=problem, horizon=horizon, failure_prob=0.05)
+        mechanism = named("tight").mechanism(setting, TARGET)
+        known = mechanism.standing
+        at = np.searchsorted(known.numbers, np.arange(1, mechanism.releases + 1))
+        spent = 2 * np.exp(-known.log_tails[at]).sum()
+        assert 0.9 * 0.05 < spent <= 0.05 * (1 + 1e-12)
+        reaches = tails.largest_eigenvalue(3, known.log_tails)
+        np.testing.assert_array_equal(known.reaches, reaches)
+
+
+def test_before_the_first_release_any_parameter_may_be() -> None:
+    problem = Sphere(dim=3, n_actions=4).problem
+    mechanism = named("tight").mechanism(Setting(problem=problem, horizon=100), TARGET)
+    nothing = Release(
+        number=0, rows=0, gram=np.zeros((3, 3)), moment=np.zeros(3), mechanism=mechanism
+    )
+    found = confidence.region(nothing)
+    actions = np.random.default_rng(6).standard_normal((9, 3))
+    np.testing.assert_array_equal(found.centre, 0.0)
+    lengths = problem.theta_norm * np.linalg.norm(actions, axis=1)
+    np.testing.assert_allclose(found.widths(actions), lengths, rtol=1e-12)
+    assert found.best(actions, 1.0) == lengths.argmax()
