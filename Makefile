@@ -4,16 +4,20 @@ BIN := .venv/bin
 USE := .venv/.use
 DEVELOP := .venv/.develop
 BENCH := .venv/.bench
+CLUSTER := .venv/.cluster
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
   --disable-pip-version-check --editable
 
-.PHONY: demo test lint format bench bench-kernels clean
+.PHONY: demo test test-cluster lint format bench bench-kernels clean
 
 demo: $(USE)
 	$(BIN)/discreet demo
 
 test: lint
 	$(BIN)/pytest -n 2 -q
+
+test-cluster: $(CLUSTER)
+	$(BIN)/pytest -m cluster -q tests/experiments
 
 lint: $(DEVELOP)
 	$(BIN)/ruff check .
@@ -45,6 +49,10 @@ $(DEVELOP): $(USE)
 $(BENCH): $(USE)
 	$(INSTALL) '.[bench]'
 	@touch $(BENCH)
+
+$(CLUSTER): $(DEVELOP)
+	$(INSTALL) '.[dask,ray]'
+	@touch $(CLUSTER)
 
 clean:
 	rm -rf .venv demo build dist

@@ -61,3 +61,15 @@ class CorruptFileError(StateFileError):
 
 class FileVersionError(StateFileError):
     """A save file in a format version that this release does not read."""
+
+
+class RunFolderError(DiscreetError, ValueError):
+    """An output folder that holds something else, or that another process is writing to."""
+
+
+class BackendError(DiscreetError, RuntimeError):
+    """Workers that cannot be had: a missing extra, a cluster that does not answer."""
+
+
+class CellError(DiscreetError, RuntimeError):
+    """A cell of an experiment that fails, or whose worker dies again and again."""

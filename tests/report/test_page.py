@@ -97,13 +97,13 @@ def test_a_failed_write_leaves_the_old_page_as_it_was(
 ) -> None:
     target = tmp_path / "report.html"
     target.write_text("old")
-    whole = Path.write_text
+    whole = Path.write_bytes
 
-    def half(self: Path, text: str, encoding: str) -> int:
-        whole(self, text[: len(text) // 2], encoding=encoding)
+    def half(self: Path, data: bytes) -> int:
+        whole(self, data[: len(data) // 2])
         raise OSError("disk full")
 
-    monkeypatch.setattr(Path, "write_text", half)
+    monkeypatch.setattr(Path, "write_bytes", half)
     with pytest.raises(OSError, match="disk full"):
         page.write(target)
     assert target.read_text() == "old"

@@ -26,15 +26,15 @@ class Row:
         variant: its name.
         regret: pseudo-regret at the last round.
         ratio: that over the baseline's; None if the baseline has no regret.
-        rho_min: the lower bound on its regularizer.
-        bound: the theorems' bound on its regret over the whole horizon.
+        rho_min: the lower bound on its regularizer; None if it has none.
+        bound: the theorems' bound on its regret over the whole horizon; None if they do not apply.
     """
 
     variant: str
     regret: Measured
     ratio: Measured | None
-    rho_min: float
-    bound: float
+    rho_min: float | None
+    bound: float | None
 
     def cells(self, wording: Wording) -> tuple[str, ...]:
         """As text, in the order of ``COLUMNS``."""
@@ -42,8 +42,8 @@ class Row:
             self.variant,
             self.regret.text(sign=wording.sign),
             "" if self.ratio is None else self.ratio.text(sign=wording.sign),
-            wording.large(self.rho_min),
-            wording.large(self.bound),
+            "" if self.rho_min is None else wording.large(self.rho_min),
+            "" if self.bound is None else wording.large(self.bound),
         )
 
 
@@ -71,7 +71,7 @@ class Comparison:
                 variant=_name(outcome),
                 regret=Measured.over_seeds(outcome.final),
                 ratio=Measured.ratio(outcome.final, base.final),
-                rho_min=outcome.simulation.mechanism.bounds.rho_min,
+                rho_min=_rho_min(outcome),
                 bound=self._bound(outcome),
             )
             for outcome in self.outcomes
@@ -103,8 +103,12 @@ class Comparison:
 
     def least_slack(self) -> float:
         """The smallest factor by which a bound exceeds what was measured."""
-        rows = [row for row in self.rows() if row.regret.mean > 0.0]
-        return min((row.bound / row.regret.mean for row in rows), default=math.inf)
+        slacks = (
+            row.bound / row.regret.mean
+            for row in self.rows()
+            if row.bound is not None and row.regret.mean > 0.0
+        )
+        return min(slacks, default=math.inf)
 
     def panel(self) -> Panel:
         """The curves."""
@@ -123,9 +127,11 @@ class Comparison:
         ]
         return {"gap": self.gap, "baseline": self.baseline, "variants": entries}
 
-    def _bound(self, outcome: Outcome) -> float:
+    def _bound(self, outcome: Outcome) -> float | None:
         """The smaller of the two theorems' bounds, where both apply."""
         mechanism = outcome.simulation.mechanism
+        if mechanism.bounds is None:
+            return None
         bound = theory.regret_bound(mechanism.setting, mechanism.bounds)
         if self.gap == 0.0:
             return bound
@@ -176,6 +182,11 @@ def guarantees(outcomes: Sequence[Outcome]) -> Facts:
 def _what_is_drawn(comparisons: Sequence[Comparison]) -> str:
     count = _seeds(comparisons[0].outcomes[0])
     return f"Lines are means over {count}; shaded bands reach one standard error either side."
+
+
+def _rho_min(outcome: Outcome) -> float | None:
+    bounds = outcome.simulation.mechanism.bounds
+    return None if bounds is None else bounds.rho_min
 
 
 def _name(outcome: Outcome) -> str:

@@ -1,6 +1,6 @@
 """Curves with their uncertainty, as plain data. Knows nothing of how they are drawn or made."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ class Curve:
 
     Attributes:
         label: the name that stands beside the curve.
-        rounds: when it was recorded, shape (C,).
+        rounds: when it was recorded, or whatever else the panel has across, shape (C,).
         mean: the mean over seeds, shape (C,).
         stderr: its standard error, shape (C,); NaN for a single seed.
     """
@@ -25,6 +25,14 @@ class Curve:
     rounds: F64
     mean: F64
     stderr: F64
+
+    @classmethod
+    def over_seeds(cls, label: str, rounds: F64, values: F64) -> "Curve":
+        """From one row of values per seed, shape (S, C)."""
+        count = len(values)
+        unknown = np.full(values.shape[1], np.nan)
+        spread = unknown if count == 1 else values.std(axis=0, ddof=1) / np.sqrt(count)
+        return cls(label=label, rounds=rounds, mean=values.mean(axis=0), stderr=spread)
 
     @classmethod
     def of(cls, outcome: Outcome) -> "Curve":
@@ -48,22 +56,61 @@ class Curve:
         """
         start = max(0, int(np.searchsorted(self.rounds, first_round, side="right")) - 1)
         keep = (self.mean > 0.0) & (np.arange(len(self.rounds)) >= start)
-        return Curve(
-            label=self.label,
-            rounds=self.rounds[keep],
-            mean=self.mean[keep],
-            stderr=self.stderr[keep],
+        return replace(
+            self, rounds=self.rounds[keep], mean=self.mean[keep], stderr=self.stderr[keep]
         )
 
 
 @dataclass(frozen=True, kw_only=True)
+class Mark:
+    """A place on the horizontal axis, drawn as a dotted vertical line with a name."""
+
+    label: str
+    at: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guide:
+    """A line that was not measured, such as a fit, drawn thin.
+
+    Attributes:
+        across: shape (C,).
+        up: shape (C,).
+        like: the place of the curve whose colour it takes.
+        dotted: or dashed.
+    """
+
+    across: F64
+    up: F64
+    like: int
+    dotted: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Panel:
-    """Curves that share one pair of axes."""
+    """Curves that share one pair of axes.
+
+    Attributes:
+        title: what sets this panel apart.
+        curves: what was measured.
+        across: what the horizontal axis shows.
+        up: what the vertical axis shows.
+        ordered: whether the curves' order means something, and shows in their colours.
+        joined: whether a curve's points are joined by a line, or stand for themselves.
+        marks: places on the horizontal axis.
+        guides: lines that were not measured.
+    """
 
     title: str
     curves: tuple[Curve, ...]
+    across: str = "round"
+    up: str = "pseudo-regret"
+    ordered: bool = False
+    joined: bool = True
+    marks: tuple[Mark, ...] = ()
+    guides: tuple[Guide, ...] = ()
 
     def since(self, first_round: float) -> "Panel":
         """What a logarithmic axis can show, from a round on."""
         shown = (curve.drawable(first_round=first_round) for curve in self.curves)
-        return Panel(title=self.title, curves=tuple(shown))
+        return replace(self, curves=tuple(shown))

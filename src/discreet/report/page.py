@@ -4,13 +4,14 @@ All text is escaped here and nowhere else; the only thing that goes in as it is,
 by `figures`. The page asks nothing of a network, and its policy forbids it to.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Protocol
+
+from discreet.report.files import replace
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -128,15 +129,7 @@ class Page:
 
     def write(self, path: Path) -> Path:
         """Write the page in one step: readers see the old file or the whole new one."""
-        text = self.html()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        try:
-            partial.write_text(text, encoding="utf-8")
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-        return path
+        return replace(path, self.html().encode())
 
 
 def _row(cells: Sequence[str]) -> str:

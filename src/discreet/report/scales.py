@@ -22,6 +22,9 @@ class Scale(Protocol):
     def first_round(self, last: float, /) -> float:
         """Where the horizontal axis begins."""
 
+    def around(self, low: float, high: float) -> tuple[float, float]:
+        """Limits of a horizontal axis that leave some air around what is shown."""
+
     def height(self, panels: Sequence[Panel]) -> tuple[float, float]:
         """Limits of the vertical axis that all the panels fit in."""
 
@@ -37,6 +40,11 @@ class Logarithmic:
     def first_round(self, last: float, /) -> float:
         """The last few powers of ten, and no earlier than round 1."""
         return max(1.0, last / 10.0**DECADES_SHOWN)
+
+    def around(self, low: float, high: float) -> tuple[float, float]:
+        """A thirtieth of the length on either side."""
+        air = (high / low) ** (1 / 30) if high > low else AIR
+        return low / air, high * air
 
     def height(self, panels: Sequence[Panel]) -> tuple[float, float]:
         """From the lowest mean to the top of the highest band."""
@@ -63,6 +71,11 @@ class Plain:
     def first_round(self, _last: float, /) -> float:
         """The start."""
         return 0.0
+
+    def around(self, low: float, high: float) -> tuple[float, float]:
+        """A thirtieth of the length on either side."""
+        air = (high - low) / 30 or 1.0
+        return low - air, high + air
 
     def height(self, panels: Sequence[Panel]) -> tuple[float, float]:
         """From zero to the top of the highest band."""

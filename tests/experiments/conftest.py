@@ -1,0 +1,19 @@
+import pytest
+
+from discreet.experiments.cell import Finished
+from discreet.experiments.experiment import Scale
+from discreet.experiments.results import Results
+from discreet.experiments.table import EXPERIMENTS
+
+
+@pytest.fixture(scope="session")
+def smoke_cells() -> list[Finished]:
+    """Every experiment at the smallest scale, played in this process."""
+    return [task.run() for one in EXPERIMENTS.values() for task in one.tasks(Scale.SMOKE)]
+
+
+@pytest.fixture(params=list(EXPERIMENTS))
+def experiment_and_results(request, smoke_cells):  # noqa: ANN001, ANN201
+    """Each row of the table with what the smallest scale gives."""
+    row = EXPERIMENTS[request.param]
+    return row, Results.of(smoke_cells, row.name)

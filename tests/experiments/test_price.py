@@ -1,0 +1,207 @@
+"""The price of privacy: its settings, and verdicts that can go either way."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from discreet.experiments import price, pricing
+from discreet.experiments.cell import Finished, Reading, Task
+from discreet.experiments.claims import Verdict
+from discreet.experiments.experiment import Scale
+from discreet.experiments.play import Play
+from discreet.experiments.pricing import MAIN, TELLING, Target, World
+from discreet.experiments.results import REGRET, Results
+from discreet.experiments.table import EXPERIMENTS
+
+AIMS = {"price-sphere", "price-sphere-gap", "price-fixed", "price-basis"}
+BASE, PAPER = 100.0, 10_000.0
+SPHERE = World(environment="sphere", dim=5)
+
+
+def made_up(
+    cells: Iterable[Play], *, power: float = -0.1, factor: float = 1.5, paper: float = PAPER
+) -> Results:
+    """Regret without privacy of 100 or so, and ``factor`` times epsilon to ``power`` of it with."""
+
+    def regret(cell: Play) -> float:
+        scatter = 1.0 + 0.01 * (cell.seed % 3)
+        if cell.variant == "gaussian":
+            return paper * scatter
+        if cell.epsilon is None:
+            return BASE * scatter
+        return BASE * scatter**1.1 * factor * cell.epsilon**power
+
+    return Results(
+        tuple(
+            Finished(
+                experiment=price.NAME,
+                settings=Task(price.NAME, cell).settings,
+                readings=(Reading(REGRET, cell.rounds, regret(cell)),),
+                seconds=0.0,
+            )
+            for cell in cells
+        )
+    )
+
+
+def verdicts(results: Results) -> dict[str, Verdict]:
+    return {claim.name: claim.verdict for claim in price.claims(results)}
+
+
+@pytest.fixture(scope="module")
+def full() -> list[Play]:
+    return pricing.cells(Scale.FULL)
+
+
+def test_it_is_in_the_table() -> None:
+    assert EXPERIMENTS["price"] is price.EXPERIMENT
+
+
+@pytest.mark.parametrize("scale", [Scale.QUICK, Scale.FULL])
+def test_every_epsilon_delta_dimension_and_environment_is_played(scale: Scale) -> None:
+    played = {
+        (cell.environment, cell.dim, cell.epsilon, cell.delta)
+        for cell in pricing.cells(scale)
+        if cell.variant == "tight" and not cell.gap
+    }
+    assert played == {
+        (environment, dim, epsilon, delta)
+        for environment in ("sphere", "fixed", "basis")
+        for dim in (5, 20)
+        for epsilon in (0.1, 0.3, 1.0, 3.0, 10.0)
+        for delta in (0.1, 1e-6)
+    }
+
+
+@pytest.mark.parametrize("scale", list(Scale))
+def test_whatever_is_private_has_a_non_private_twin_in_the_same_world(scale: Scale) -> None:
+    def world(cell: Play) -> tuple[object, ...]:
+        shape = (cell.environment, cell.dim, cell.n_actions, cell.gap)
+        return (*shape, cell.horizon, cell.rounds, cell.seed)
+
+    cells = pricing.cells(scale)
+    twins = {world(cell) for cell in cells if cell.variant == "nonprivate"}
+    assert {world(cell) for cell in cells if cell.variant != "nonprivate"} == twins
+    assert {cell.variant for cell in cells} == {"nonprivate", "tight", "gaussian"}
+
+
+def test_the_full_scale_is_that_of_the_aims(full: list[Play]) -> None:
+    assert {cell.rounds for cell in full} == {TELLING}
+    assert {cell.horizon for cell in full} == {50_000_000}
+    assert len({cell.seed for cell in full if cell.dim == 5}) >= 16
+    assert all(cell.n_actions == (cell.dim if cell.environment == "basis" else 25) for cell in full)
+    assert (MAIN.epsilon, MAIN.delta) == (1.0, 0.1)
+    assert {(world.environment, world.gap): most for world, most in price.MOST.items()} == {
+        ("sphere", 0.0): 2.1,
+        ("sphere", 0.1): 3.0,
+        ("fixed", 0.0): 2.2,
+        ("basis", 0.0): 2.8,
+    }
+    assert {world.gap: least for world, least in price.SAVED.items()} == {0.0: 50.0, 0.1: 60.0}
+
+
+def test_a_price_is_a_ratio_of_means_over_the_seeds_that_both_have(full: list[Play]) -> None:
+    target = Target(epsilon=0.1, delta=1e-6)
+    results = made_up(full, power=-1.0, factor=2.0)
+    assert pricing.price(results, SPHERE, target).mean == pytest.approx(20.0, rel=0.01)
+    alone = results.only(
+        lambda cell: cell.settings["epsilon"] is None or cell.settings["seed"] == 0
+    )
+    assert pricing.price(alone, SPHERE, target).mean == pytest.approx(20.0, rel=1e-12)
+    assert pricing.price(alone, SPHERE, target).stderr is None
+
+
+def test_everything_holds_where_it_should(full: list[Play]) -> None:
+    assert set(verdicts(made_up(full)).values()) == {Verdict.HOLDS}
+
+
+def test_a_high_price_fails_the_aims_and_nothing_else(full: list[Play]) -> None:
+    found = verdicts(made_up(full, factor=4.0, power=-0.6, paper=10 * PAPER))
+    assert {name for name, verdict in found.items() if verdict == Verdict.FAILS} == AIMS
+
+
+def test_a_bar_lies_between_two_prices(full: list[Play]) -> None:
+    found = verdicts(made_up(full, factor=2.5))
+    assert found["price-sphere"] == found["price-fixed"] == Verdict.FAILS
+    assert found["price-sphere-gap"] == found["price-basis"] == Verdict.HOLDS
+
+
+def test_a_paper_variant_that_is_nearly_as_good_fails_the_claims_on_savings(
+    full: list[Play],
+) -> None:
+    found = verdicts(made_up(full, paper=8_000.0))
+    assert found["saved-sphere"] == Verdict.HOLDS
+    assert found["saved-sphere-gap"] == Verdict.FAILS
+
+
+def test_a_price_that_grows_with_epsilon_fails(full: list[Play]) -> None:
+    found = verdicts(made_up(full, power=0.1, factor=1.0))
+    assert found["price-falls"] == Verdict.FAILS
+
+
+def test_a_price_that_grows_in_one_setting_only_fails(full: list[Play]) -> None:
+    odd = [
+        cell
+        for cell in full
+        if (cell.environment, cell.dim, cell.delta) == ("basis", 20, 1e-6) and cell.epsilon
+    ]
+    rest = made_up([cell for cell in full if cell not in set(odd)])
+    mixed = Results((*rest.cells, *made_up(odd, power=0.2).cells))
+    found = verdicts(mixed)
+    assert found.pop("price-falls") == Verdict.FAILS
+    assert set(found.values()) == {Verdict.HOLDS}
+
+
+def test_a_price_that_stays_high_at_epsilon_10_fails(full: list[Play]) -> None:
+    found = verdicts(made_up(full, power=-0.01, factor=1.8))
+    assert found["price-at-epsilon-10"] == Verdict.FAILS
+
+
+@pytest.mark.parametrize("scale", [Scale.SMOKE, Scale.QUICK])
+def test_fewer_rounds_than_the_aims_speak_of_decide_nothing(scale: Scale) -> None:
+    for factor in (0.5, 50.0):
+        found = verdicts(made_up(pricing.cells(scale), factor=factor))
+        assert set(found.values()) == {Verdict.OPEN}
+
+
+def test_the_figure_has_a_panel_for_each_environment_and_a_curve_for_each_setting(
+    full: list[Play],
+) -> None:
+    (exhibit,) = price.show(made_up(full))
+    assert len(exhibit.drawings) == 3
+    for drawing in exhibit.drawings:
+        for label in ("d 5, δ 0.1", "d 5, δ 1e-6", "d 20, δ 0.1", "d 20, δ 1e-6"):
+            assert label in drawing.svg
+
+
+def test_the_tables_have_the_price_of_every_setting(full: list[Play]) -> None:
+    *by_environment, beside, regularized = price.tables(made_up(full))
+    assert [len(table.rows) for table in by_environment] == [4, 4, 4]
+    assert sum(name.startswith("ε") for name in by_environment[0].columns) == 5
+    assert all("±" in cell for row in by_environment[0].rows for cell in row[1:6])
+    assert [row[0] for row in beside.rows] == ["0", "0.1"]
+    assert [row[2] for row in regularized.rows] == ["1", "1", "1", "1"]
+
+
+def test_other_regularizers_do_not_count_as_the_baseline(full: list[Play]) -> None:
+    lower = [cell for cell in full if cell.rho_min is not None]
+    assert {cell.rho_min for cell in lower} == {10.0, 100.0, 1000.0}
+    rest = made_up([cell for cell in full if cell.rho_min is None])
+    tenth = made_up([replace(cell, epsilon=1.0) for cell in lower], factor=0.1)
+    cells = (replace(one, settings={**one.settings, "epsilon": None}) for one in tenth.cells)
+    mixed = Results((*rest.cells, *cells))
+    wide = World(environment="sphere", dim=20)
+    assert pricing.price(mixed, wide, MAIN) == pricing.price(rest, wide, MAIN)
+    assert [row[2][:3] for row in price.tables(mixed)[-1].rows] == ["1", "0.1", "0.1", "0.1"]
+
+
+def test_the_smallest_scale_runs_and_is_judged_drawn_and_tabulated() -> None:
+    cells = pricing.cells(Scale.SMOKE)
+    cells[0].prepare()
+    results = Results(tuple(Task(price.NAME, cell).run() for cell in cells))
+    assert set(verdicts(results).values()) == {Verdict.OPEN}
+    assert price.show(results)
+    assert all(table.rows for table in price.tables(results))
+    assert np.isfinite(pricing.price(results, SPHERE, MAIN).mean)
