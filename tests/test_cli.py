@@ -1,5 +1,6 @@
 """The command line: its JSON, its tables, and one line for every error."""
 
+import inspect
 import json
 import subprocess
 import sys
@@ -10,8 +11,13 @@ from typer.testing import CliRunner
 
 from discreet import __version__
 from discreet.cli import app
+from discreet.learner import LinUCB
+from discreet.mechanism import Setting
+from discreet.privacy import Privacy
+from discreet.problem import Problem
 from discreet.variants import VARIANTS
 
+TIGHT = ["plan", "--horizon=1e6", "--dim=3", "--epsilon=1", "--delta=1e-6"]
 PLAN = ["plan", "--variant=gaussian", "--horizon=1e6", "--dim=3", "--epsilon=1", "--delta=1e-6"]
 SIMULATE = ["simulate", "--variant=gaussian", "--horizon=1000", "--dim=3", "--epsilon=1"]
 SIMULATE = [*SIMULATE, "--delta=1e-6", "--seeds=2", "--jobs=1"]
@@ -76,6 +82,62 @@ def test_plan_takes_the_same_options_for_every_variant(variant) -> None:  # noqa
     assert as_json(*PLAN, f"--variant={variant.name}")["variant"] == variant.name
 
 
+def test_the_default_variant_is_the_learner_s() -> None:
+    default = inspect.signature(LinUCB).parameters["variant"].default
+    assert as_json(*TIGHT)["variant"] == default == "tight"
+    few = ["simulate", "--horizon=300", "--epsilon=1", "--delta=1e-6", "--seeds=1", "--jobs=1"]
+    assert as_json(*few)["variant"] == default
+
+
+def test_a_plan_of_tight_has_its_own_keys_in_json_and_table() -> None:
+    found = as_json(*TIGHT)
+    keys = {"releases", "gdp_mu", "column_norm", "gram_noise_std", "moment_noise_std"}
+    keys |= {"first_noise_scale", "last_noise_scale"}
+    assert set(found) == keys | {"variant", "guarantee"}
+    table = CliRunner().invoke(app, TIGHT).stdout
+    assert all(key in table for key in keys)
+
+
+def test_a_plan_without_a_theorem_says_that_it_does_not_use_the_gap() -> None:
+    outcome = CliRunner().invoke(app, [*TIGHT, "--gap=0.1", "--json"])
+    assert "--gap is not used" in outcome.stderr
+    assert json.loads(outcome.stdout) == as_json(*TIGHT)
+
+
+def test_a_horizon_may_be_open() -> None:
+    row, problem = VARIANTS["tight"], Problem(dim=3, action_norm=1, reward_bound=1, theta_norm=1)
+    mechanism = row.mechanism(Setting.over(problem, None), Privacy(epsilon=1, delta=1e-6))
+    assert as_json(*TIGHT, "--horizon=none")["releases"] == mechanism.releases
+    played = as_json(*SIMULATE, "--variant=tight", "--horizon=None", "--rounds=300")
+    assert played["rounds"] == 300
+
+
+def test_exact_calibration_needs_less_noise_on_the_same_tree() -> None:
+    paper, exact = as_json(*PLAN), as_json(*PLAN, "--calibration=exact")
+    assert as_json(*PLAN, "--calibration=paper") == paper
+    assert exact["tree_depth"] == paper["tree_depth"]
+    assert exact["node_noise_std"] < paper["node_noise_std"]
+    assert "exact Gaussian accounting" in exact["guarantee"]["argument"]
+    assert as_json(*TIGHT, "--calibration=exact") == as_json(*TIGHT)
+    played = as_json(*SIMULATE, "--calibration=exact")
+    assert played["guarantee"]["argument"] == exact["guarantee"]["argument"]
+
+
+@pytest.mark.parametrize("options", [["--variant=tight"], ["--calibration=exact"]])
+def test_several_rounds_of_one_person_and_leaving_out_are_promised(options: list[str]) -> None:
+    for command in (PLAN, SIMULATE):
+        found = as_json(*command, *options, "--contributions=3", "--neighbours=add-remove")
+        assert found["guarantee"]["contributions_per_user"] == 3
+        assert found["guarantee"]["neighbours"] == "add-remove"
+        assert "leaving out one person's rows in up to 3 rounds" in found["guarantee"]["text"]
+
+
+def test_more_rounds_of_one_person_need_more_noise() -> None:
+    once, thrice = as_json(*TIGHT), as_json(*TIGHT, "--contributions=3")
+    assert thrice["gram_noise_std"] == pytest.approx(3 * once["gram_noise_std"])
+    assert as_json(*TIGHT, "--neighbours=add-remove")["gram_noise_std"] < once["gram_noise_std"]
+
+
 def test_variants_are_listed() -> None:
     assert set(as_json("variants")) == set(VARIANTS)
 
@@ -116,7 +178,21 @@ BAD = {
     "shift too small": ([*PLAN, "--shift=0"], "shift"),
     "unknown option": ([*PLAN, "--horizn=5"], "--horizn"),
     "unknown command": (["plna"], "plna"),
-    "missing option": (["plan"], "--variant"),
+    "missing option": (["plan"], "--horizon"),
+    "open horizon, paper's noise": ([*PLAN, "--horizon=none"], "horizon"),
+    "open horizon, no noise": ([*PLAN, "--variant=nonprivate", "--horizon=none"], "horizon"),
+    "open horizon, no rounds": ([*SIMULATE, "--variant=tight", "--horizon=none"], "rounds"),
+    "unknown calibration": ([*PLAN, "--calibration=guess"], "calibration"),
+    "paper's calibration of ours": ([*TIGHT, "--calibration=paper"], "calibration"),
+    "wishart exactly": ([*PLAN, "--variant=wishart", "--calibration=exact"], "calibration"),
+    "exactly nothing": ([*PLAN, "--variant=nonprivate", "--calibration=exact"], "calibration"),
+    "no contributions": ([*TIGHT, "--contributions=0"], "contributions"),
+    "half a contribution": ([*TIGHT, "--contributions=1.5"], "--contributions"),
+    "contributions, paper's noise": ([*PLAN, "--contributions=2"], "privacy"),
+    "unknown neighbours": ([*TIGHT, "--neighbours=next-door"], "neighbours"),
+    "neighbours, paper's noise": ([*PLAN, "--neighbours=add-remove"], "privacy"),
+    "shift of ours": ([*TIGHT, "--shift=5"], "shift"),
+    "rho-min of ours": ([*TIGHT, "--rho-min=5"], "rho_min"),
     "unknown env": ([*SIMULATE, "--env=moon"], "env"),
     "unknown policy": ([*SIMULATE, "--policy=luck"], "policy"),
     "unknown rewards": ([*SIMULATE, "--rewards=gold"], "rewards"),

@@ -1,3 +1,4 @@
+import inspect
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from discreet import demo
+from discreet.learner import LinUCB
 from discreet.privacy import Privacy
 from discreet.report.numbers import ON_A_PAGE, Measured
 from discreet.simulate import Outcome
@@ -77,7 +79,12 @@ def test_the_tables_hold_the_outcomes_numbers(result: demo.DemoResult) -> None:
 def test_json_survives_a_round_trip(result: demo.DemoResult) -> None:
     found = result.to_json()
     assert json.loads(json.dumps(found, allow_nan=False)) == found
-    assert found["settings"]["privacy"] == {"epsilon": 1.0, "delta": 0.1}
+    assert found["settings"]["privacy"] == {
+        "epsilon": 1.0,
+        "delta": 0.1,
+        "contributions_per_user": 1,
+        "neighbours": "replacement",
+    }
     for entry, one in zip(found["comparisons"], result.comparisons, strict=True):
         for variant, played in zip(entry["variants"], one.outcomes, strict=True):
             assert variant["pseudo_regret"]["per_seed"] == played.final.tolist()
@@ -93,6 +100,12 @@ def test_the_page_shows_every_number_and_every_guarantee(
             assert f'<th scope="row">{name}</th>{shown}' in page
     for played in _outcomes(result):
         assert escape(str(played.simulation.mechanism.guarantee)) in page
+
+
+def test_the_page_names_the_learner_s_default(page: str) -> None:
+    default = inspect.signature(LinUCB).parameters["variant"].default
+    assert default == demo.DEFAULT
+    assert f"The variant {default} is what LinUCB uses" in page
 
 
 def test_the_page_says_where_it_comes_from(page: str) -> None:

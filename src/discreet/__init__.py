@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from discreet.confidence import Ellipsoid
+    from discreet.confidence import Ellipsoid, JointRegion
     from discreet.errors import DiscreetError
     from discreet.learner import Decision, LinUCB, load
     from discreet.mechanism import Mechanism, NoiseBounds, Setting
@@ -25,6 +25,7 @@ _HOME = {
     "Decision": "learner",
     "Ellipsoid": "confidence",
     "Guarantee": "privacy",
+    "JointRegion": "confidence",
     "LinUCB": "learner",
     "Mechanism": "mechanism",
     "NoiseBounds": "mechanism",
@@ -47,6 +48,7 @@ __all__ = [
     "DiscreetError",
     "Ellipsoid",
     "Guarantee",
+    "JointRegion",
     "LinUCB",
     "Mechanism",
     "NoiseBounds",
@@ -61,7 +63,17 @@ __all__ = [
 ]
 
 
-_MODULES = {"environments", "errors", "theory", "variants"}
+_MODULES = {
+    "accounting",
+    "bandits",
+    "environments",
+    "errors",
+    "schedules",
+    "standard",
+    "strategies",
+    "theory",
+    "variants",
+}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  # any public name
@@ -75,4 +87,4 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  # any public name
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_MODULES])

@@ -9,6 +9,24 @@ import typer
 
 from discreet import __version__, console
 from discreet.errors import DiscreetError, ParameterError
+from discreet.options import (
+    OPEN,
+    AsJson,
+    Calibration,
+    Contributions,
+    Delta,
+    Dim,
+    Epsilon,
+    FailureProb,
+    Horizon,
+    Jobs,
+    Neighbours,
+    RhoMin,
+    Shift,
+    Tree,
+    Variant,
+    counting,
+)
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -17,43 +35,6 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 _UsageTrouble: Any = next(
     base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
 )
-
-
-def _count(text: str) -> int:
-    """A whole number, also as 5e7 or 1_000_000."""
-    try:
-        number = float(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a number") from None
-    if not number.is_integer():
-        raise typer.BadParameter(f"{text!r} is not a whole number")
-    return int(number)
-
-
-def _counting(*names: str, about: str) -> Any:  # noqa: ANN401  # typer's own type is private
-    return typer.Option(*names, help=about, parser=_count, metavar="N")
-
-
-Variant = Annotated[
-    str, typer.Option(help="A row of the table of variants; `discreet variants` lists them.")
-]
-Horizon = Annotated[int, _counting("--horizon", about="The most rounds that will be played.")]
-Dim = Annotated[int, _counting("--dim", about="Number of features.")]
-Epsilon = Annotated[
-    float | None, typer.Option(help="Privacy loss bound; private variants need it.")
-]
-Delta = Annotated[float | None, typer.Option(help="Its exception; private variants need it.")]
-FailureProb = Annotated[
-    float | None, typer.Option(help="Failure probability of all bounds together; 1/horizon.")
-]
-Tree = Annotated[
-    str | None, typer.Option(help="pan-private (default) or covering (Gaussian noise only).")
-]
-Shift = Annotated[float | None, typer.Option(help="A shift of your own instead of the variant's.")]
-RhoMin = Annotated[
-    float | None, typer.Option(help="The same, given as the lower bound of the regularizer.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -70,11 +51,13 @@ def root(
 
 @app.command()
 def plan(
-    variant: Variant,
     horizon: Horizon,
     dim: Dim,
+    variant: Variant = "tight",
     epsilon: Epsilon = None,
     delta: Delta = None,
+    contributions: Contributions = 1,
+    neighbours: Neighbours = "replacement",
     failure_prob: FailureProb = None,
     action_norm: Annotated[float, typer.Option(help="Bound on the norm of an action.")] = 1.0,
     reward_bound: Annotated[float, typer.Option(help="Bound on a reward's absolute value.")] = 1.0,
@@ -88,13 +71,13 @@ def plan(
     gap: Annotated[
         float | None, typer.Option(help="Suboptimality gap, for the gap-dependent bound.")
     ] = None,
+    calibration: Calibration = None,
     tree: Tree = None,
     shift: Shift = None,
     rho_min: RhoMin = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what the theory promises before any data: noise, bounds, regret."""
-    from discreet.mechanism import Setting
     from discreet.planning import plan as planned
     from discreet.problem import Problem
 
@@ -106,9 +89,12 @@ def plan(
         mean_reward_bound=mean_reward_bound,  # type: ignore[arg-type]  # None means: derive it
         reward_subgaussian=reward_subgaussian,  # type: ignore[arg-type]
     )
-    setting = Setting(problem=problem, horizon=horizon, failure_prob=failure_prob)  # type: ignore[arg-type]
-    row = _variant(variant, tree=tree, shift=shift, rho_min=rho_min)
-    found = planned(row, setting, _privacy(row.private, epsilon, delta), gap=gap)
+    row = _variant(variant, calibration=calibration, tree=tree, shift=shift, rho_min=rho_min)
+    setting = _setting(problem, horizon, failure_prob, row)
+    target = _privacy(row, epsilon, delta, contributions, neighbours)
+    found = planned(row, setting, target, gap=gap)
+    if gap is not None and "gap_regret_bound" not in found:
+        console.note(f"--gap is not used: variant {variant} has no regret theorem")
     if as_json:
         console.print_json(found)
         return
@@ -119,40 +105,40 @@ def plan(
 
 @app.command()
 def simulate(
-    variant: Variant,
     horizon: Horizon,
+    variant: Variant = "tight",
     env: Annotated[str, typer.Option(help="sphere, fixed or basis.")] = "sphere",
     dim: Dim = 5,
     actions: Annotated[
-        int | None, _counting("--actions", about="Actions in a decision set; dim squared.")
+        int | None, counting("--actions", about="Actions in a decision set; dim squared.")
     ] = None,
     gap: Annotated[float, typer.Option(help="Suboptimality gap (sphere only).")] = 0.0,
     rewards: Annotated[str, typer.Option(help="signs or gaussian.")] = "signs",
     rounds: Annotated[
-        int | None, _counting("--rounds", about="Rounds to play; the horizon.")
+        int | None, counting("--rounds", about="Rounds to play; the horizon.")
     ] = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
+    contributions: Contributions = 1,
+    neighbours: Neighbours = "replacement",
     failure_prob: FailureProb = None,
     policy: Annotated[str, typer.Option(help="ucb, thompson or greedy.")] = "ucb",
     optimism: Annotated[
         float, typer.Option(help="Multiple of the confidence radius; 1 is the theorem's.")
     ] = 1.0,
+    calibration: Calibration = None,
     tree: Tree = None,
     shift: Shift = None,
     rho_min: RhoMin = None,
-    seeds: Annotated[int, _counting("--seeds", about="How many independent runs.")] = 8,
-    first_seed: Annotated[int, _counting("--first-seed", about="The first run's seed.")] = 0,
-    jobs: Annotated[
-        int | None, _counting("--jobs", about="Worker processes; one per core.")
-    ] = None,
+    seeds: Annotated[int, counting("--seeds", about="How many independent runs.")] = 8,
+    first_seed: Annotated[int, counting("--first-seed", about="The first run's seed.")] = 0,
+    jobs: Jobs = None,
     as_json: AsJson = False,
 ) -> None:
     """Play a variant in a synthetic environment and report its pseudo-regret."""
     from discreet import environments
     from discreet import simulate as simulation
     from discreet.checks import count
-    from discreet.mechanism import Setting
 
     scatter = _one_of("rewards", rewards, environments.REWARDS)
     wanted = dim**2 if actions is None else actions
@@ -168,15 +154,14 @@ def simulate(
         console.note(
             f"--actions is not used: the {env} environment has {environment.n_actions} actions"
         )
-    row = _variant(variant, tree=tree, shift=shift, rho_min=rho_min)
-    setting = Setting(
-        problem=environment.problem,
-        horizon=horizon,
-        failure_prob=failure_prob,  # type: ignore[arg-type]  # None means 1/horizon
-    )
+    if horizon == OPEN and rounds is None:
+        raise ParameterError("rounds", "is missing; without a horizon simulations need --rounds")
+    row = _variant(variant, calibration=calibration, tree=tree, shift=shift, rho_min=rho_min)
+    setting = _setting(environment.problem, horizon, failure_prob, row)
+    target = _privacy(row, epsilon, delta, contributions, neighbours)
     played = simulation.Simulation(
         environment=environment,
-        mechanism=row.mechanism(setting, _privacy(row.private, epsilon, delta)),
+        mechanism=row.mechanism(setting, target),
         rounds=setting.horizon if rounds is None else rounds,
         policy=_policy(policy, optimism),
     )
@@ -219,12 +204,10 @@ def variants(as_json: AsJson = False) -> None:
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("demo"),
-    jobs: Annotated[
-        int | None, _counting("--jobs", about="Worker processes; one per core.")
-    ] = None,
+    jobs: Jobs = None,
     as_json: AsJson = False,
 ) -> None:
-    """Play every variant in the paper's setting and write a report. About a minute."""
+    """Play every variant in the paper's setting and write a report. A minute or two."""
     from discreet import demo as show
 
     workers = os.cpu_count() or 1 if jobs is None else jobs
@@ -238,6 +221,44 @@ def demo(
     for title, columns, rows in result.tables():
         console.print_table(title, columns, rows)
     console.print_text(f"The regret curves are in {page}; open it in a browser.")
+
+
+@app.command()
+def reproduce(
+    experiment: Annotated[str, typer.Argument(help="dimension, variants, shifts, ..., or all.")],
+    out: Annotated[Path, typer.Option(help="Folder of the run; an unfinished one is continued.")],
+    scale: Annotated[str, typer.Option(help="smoke, quick or full.")] = "quick",
+    jobs: Jobs = None,
+    backend: Annotated[str, typer.Option(help="loky, dask or ray.")] = "loky",
+    address: Annotated[
+        str | None, typer.Option(help="An existing Dask or Ray cluster; else a local one.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the paper's experiments again and check what it says of them."""
+    from discreet.experiments import reproduce as again
+
+    request = again.Request(
+        name=experiment,
+        scale=_one_of("scale", scale, again.SCALES),
+        out=out,
+        jobs=os.cpu_count() or 1 if jobs is None else jobs,
+        backend=backend,
+        address=address,
+    )
+    steps = again.Steps(len(request.plan().tasks))
+    try:
+        with console.progress(steps.total) as on_step:
+            findings = again.reproduce(request, on_cell=steps.heard_by(on_step))
+    except KeyboardInterrupt:
+        console.note(f"interrupted; {steps.kept(out)}")
+        sys.exit(130)
+    if as_json:
+        console.print_json(findings.to_json())
+        return
+    for title, rows in findings.tables():
+        console.print_table(title, ["claim", "measured", "published", "verdict"], rows)
+    console.print_text(f"The report is {findings.files[0]}; open it in a browser.")
 
 
 @app.command()
@@ -268,12 +289,21 @@ def bench(
             console.print_text(f"- {remark}")
 
 
-def _variant(name: str, *, tree: str | None, shift: float | None, rho_min: float | None) -> Any:  # noqa: ANN401  # a row of the table
+def _variant(
+    name: str,
+    *,
+    calibration: str | None,
+    tree: str | None,
+    shift: float | None,
+    rho_min: float | None,
+) -> Any:  # noqa: ANN401  # a row of the table
     from discreet.variants import named
 
-    row = named(name)
+    row: Any = named(name)
     if shift is not None and rho_min is not None:
         raise ParameterError("shift", "and --rho-min say the same thing twice; give one of them")
+    if calibration is not None:
+        row = row.with_calibration(calibration)
     if tree is not None:
         row = row.with_tree(tree)
     if shift is not None:
@@ -283,19 +313,36 @@ def _variant(name: str, *, tree: str | None, shift: float | None, rho_min: float
     return row
 
 
-def _privacy(private: bool, epsilon: float | None, delta: float | None) -> Any:  # noqa: ANN401
+def _setting(problem: Any, horizon: int | str, failure_prob: float | None, row: Any) -> Any:  # noqa: ANN401
+    from discreet.mechanism import Setting
+
+    rounds = None if horizon == OPEN else int(horizon)
+    return Setting.over(problem, rounds, failure_prob, open_ended=row.open_ended)
+
+
+def _privacy(
+    row: Any,  # noqa: ANN401
+    epsilon: float | None,
+    delta: float | None,
+    contributions: int,
+    neighbours: str,
+) -> Any:  # noqa: ANN401
     """The target; a variant that promises nothing ignores it, so that sweeps can pass it."""
     from discreet.privacy import Privacy
 
-    if not private:
-        if epsilon is not None and delta is not None:
-            Privacy(epsilon=epsilon, delta=delta)  # refuse nonsense even where it is not used
-        return None
-    if epsilon is None:
+    if row.private and epsilon is None:
         raise ParameterError("epsilon", "is missing; private variants need --epsilon")
-    if delta is None:
+    if row.private and delta is None:
         raise ParameterError("delta", "is missing; private variants need --delta")
-    return Privacy(epsilon=epsilon, delta=delta)
+    if epsilon is None or delta is None:
+        return None
+    target = Privacy(
+        epsilon=epsilon,
+        delta=delta,
+        contributions_per_user=contributions,
+        neighbours=neighbours,
+    )  # refuses nonsense, even where it is not used
+    return target if row.private else None
 
 
 def _policy(name: str, optimism: float) -> Any:  # noqa: ANN401

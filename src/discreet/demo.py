@@ -22,6 +22,7 @@ from discreet.simulate import Outcome, Simulation, simulate
 from discreet.variants import VARIANTS
 
 BASELINE = "nonprivate"
+DEFAULT = "tight"
 COMMAND = "discreet demo"
 
 
@@ -53,7 +54,7 @@ class DemoSettings:
         return len(VARIANTS) * len(self.gaps) * self.seeds
 
 
-# Paper: sec:expt-regret-time, cut short: a fiftieth of its horizon, about a minute on two cores.
+# Paper: sec:expt-regret-time, cut short: a fiftieth of its horizon, a minute or two on two cores.
 SETTINGS = DemoSettings(
     dim=5,
     n_actions=25,
@@ -184,7 +185,8 @@ WHAT_IT_IS = (
     "learns from the reward; a private one adds noise to the statistics it learns from, which "
     "limits how much of what everyone else is shown can depend on any one person. Pseudo-regret "
     "is what its choices cost: in each round, the mean reward of the best action less that of "
-    "the action chosen, summed up."
+    f"the action chosen, summed up. The variant {DEFAULT} is what LinUCB uses unless another is "
+    f"named; {BASELINE} promises nothing; all others are the paper's."
 )
 
 
@@ -214,9 +216,10 @@ def _how_to_read(result: DemoResult) -> str:
     most = 2 * TOP_MEAN * settings.horizon
     return (
         f"Ratio is the mean pseudo-regret over that of {BASELINE}. rho_min is the lower bound on "
-        "the eigenvalues of the regularizer that a variant's noise and shift amount to. Bound is "
-        f"what the paper's theorems promise about the regret over all {settings.horizon:,} rounds "
-        "with high probability: thm:linucb-regret, or thm:linucb-gap-regret where there is a gap "
+        "the eigenvalues of the regularizer that a variant's noise and shift amount to; "
+        f"{DEFAULT} has neither that nor a regret theorem. Bound is what the paper's theorems "
+        f"promise about the regret over all {settings.horizon:,} rounds with high probability: "
+        "thm:linucb-regret, or thm:linucb-gap-regret where there is a gap "
         f"and it is smaller. Every bound is at least {slack:,.0f} times what was measured, in "
         f"{settings.rounds:,} rounds. As no action here costs more than {2 * TOP_MEAN:g} a round, "
         f"a bound above {most:,.0f} says nothing. With {settings.seeds} seeds the standard errors "
