@@ -141,11 +141,24 @@ def test_times_far_out_do_not_overflow() -> None:
     assert geometric(ratio=1e30).times(10**15) == [20]
 
 
-@pytest.mark.parametrize("horizon", [10**15 + 1, 10**18])
-def test_a_horizon_that_cannot_be_counted_to_is_refused(horizon: int) -> None:
-    with pytest.raises(ParameterError, match="horizon: ") as refused:
-        hybrid().count(horizon)
+@pytest.mark.parametrize(
+    ("schedule", "horizon"),
+    [(hybrid(), 10**17), (geometric(ratio=1e-9), 10**15), (Schedule(ratio=0.1, batch=1), 10**10)],
+)
+def test_more_releases_than_can_be_counted_are_refused_at_once(
+    schedule: Schedule, horizon: int
+) -> None:
+    with pytest.raises(
+        ParameterError, match="the schedule makes more than 100,000,000 releases"
+    ) as refused:
+        schedule.count(horizon)
     assert refused.value.parameter == "horizon"
+
+
+def test_more_releases_than_noise_is_worked_out_for_are_refused() -> None:
+    assert every_round().count(10**12) == 10**12
+    with pytest.raises(ParameterError, match="the schedule makes more"):
+        every_round().require_few(10**12)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from discreet.errors import ParameterError
 from discreet.policy import Policy
 from discreet.simulate import Simulation, run_seed, simulate
 from discreet.variants import Named, named
+from helpers import TARGET
 
 PAPER = Privacy(epsilon=1.0, delta=0.1)
 
@@ -169,3 +170,14 @@ def test_an_interrupt_before_the_first_seed_is_an_interrupt(
     monkeypatch.setattr("discreet.simulate.run_seed", interrupted)
     with pytest.raises(KeyboardInterrupt):
         simulate(simulation(), seeds=range(2))
+
+
+@pytest.mark.parametrize("checkpoints", [[], [0, 5], [5, 5], [7, 3], [10, 101], [1.5], [[1, 2]]])
+def test_checkpoints_that_cannot_be_reached_are_refused(checkpoints: list) -> None:
+    environment = Sphere(dim=3, n_actions=4)
+    setting = Setting(problem=environment.problem, horizon=100)
+    simulation = Simulation(
+        environment=environment, mechanism=named("tight").mechanism(setting, TARGET), rounds=50
+    )
+    with pytest.raises(ParameterError, match="checkpoints: must be growing whole numbers"):
+        run_seed(simulation, 0, np.array(checkpoints))

@@ -202,7 +202,7 @@ def test_both_norms_of_the_square_root_are_those_of_its_coefficients(releases: i
     coefficients = [math.comb(2 * k, k) / 4**k for k in range(releases)]
     expected = math.sqrt(sum(entry**2 for entry in coefficients))
     found = SquareRoot()
-    assert found.column_norm(releases) == pytest.approx(expected, rel=1e-11)
+    assert found.column_norm(releases) == pytest.approx(expected, rel=2e-11)
     assert found.row_norms(releases, np.array([releases])) == pytest.approx([expected], rel=1e-11)
     # Each is sqrt(1.0663 + ln(J)/pi) for large J.
     assert expected**2 == pytest.approx(1.0663 + math.log(releases) / math.pi, abs=0.07)
@@ -314,7 +314,7 @@ def test_buffers_follow_their_power_series_far_from_both_ends(exponent: float) -
 
 def test_independent_noise_is_the_identity() -> None:
     np.testing.assert_array_equal(independent().encoder(9), np.eye(9))
-    assert independent().column_norm(10**9) == pytest.approx(1.0, abs=1e-11)
+    assert independent().column_norm(10**9) == pytest.approx(1.0, abs=2e-11)
     found = independent().row_norms(9, np.arange(1, 10))
     np.testing.assert_allclose(found, np.sqrt(np.arange(1, 10)), rtol=1e-12)
 

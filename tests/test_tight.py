@@ -6,7 +6,9 @@ what it would not pass.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +26,7 @@ from discreet import (
     accounting,
     confidence,
     greedy,
+    load,
 )
 from discreet.environments import Basis, Fixed, Sphere
 from discreet.errors import ParameterError
@@ -36,7 +39,7 @@ from discreet.simulate import Simulation, run_seed
 from discreet.strategies import Buffered, Optimised, SquareRoot, Strategy, Tree, independent
 from discreet.tight import Tight
 from discreet.variants import named
-from helpers import seeded, unit_rows
+from helpers import TARGET, seeded, unit_rows
 
 F64 = NDArray[np.float64]
 
@@ -580,3 +583,67 @@ def test_a_variant_of_ones_own_name_can_be_made() -> None:
     learner = LinUCB(UNIT, horizon=20, privacy=PAPER, variant=own)
     assert learner.mechanism.variant == "mine"
     assert learner.mechanism.releases == 4
+
+
+# What a caller may get wrong
+
+
+def test_matrices_that_calibrate_noise_cannot_be_changed() -> None:
+    strategy = Optimised(np.ones(12))
+    for matrix in (strategy.encoder(12), strategy.decoder(12)):
+        with pytest.raises(ValueError, match="read-only"):
+            np.multiply(matrix, 0.5, out=matrix)
+
+
+@pytest.mark.parametrize("schedule", [every_round(), batches(2)])
+def test_an_open_end_with_too_many_releases_is_refused_at_once(
+    problem: Problem, schedule: Schedule
+) -> None:
+    variant = named("tight").with_schedule(schedule)
+    with pytest.raises(ParameterError, match=r"horizon: .* the schedule makes more than"):
+        LinUCB(problem, horizon=None, privacy=TARGET, variant=variant)
+
+
+def test_numbers_from_numpy_can_be_saved(problem: Problem, tmp_path: Path) -> None:
+    variant = (
+        named("tight")
+        .with_schedule(batches(np.int64(10)))
+        .with_strategy(Buffered(exponent=np.float32(0.25)))
+    )
+    privacy = Privacy(epsilon=1.0, delta=1e-6, contributions_per_user=np.int64(3))
+    learner = LinUCB(problem, horizon=50, privacy=privacy, variant=variant)
+    learner.save(tmp_path / "file")
+    assert load(tmp_path / "file").guarantee == learner.guarantee
+    assert "in up to 3 rounds" in str(learner.guarantee)
+
+
+@pytest.mark.parametrize(
+    ("change", "parameter"),
+    [
+        (lambda tight: tight.with_strategy("tree"), "strategy"),
+        (lambda tight: tight.with_strategy(Buffered), "strategy"),
+        (lambda tight: tight.with_schedule("every"), "schedule"),
+        (lambda _: Buffered(exponent="0.4"), "exponent"),
+        (lambda _: Schedule(start=10**30, batch=1), "start"),
+        (lambda _: Optimised(np.geomspace(1e-30, 1, 10)), "weights"),
+        (lambda _: Optimised(np.ones(3), turns=10**18), "turns"),
+        (lambda _: Privacy(epsilon=1, delta=1e-6, contributions_per_user=10**60), "contributions"),
+    ],
+)
+def test_a_wrong_piece_is_refused_by_name(
+    change: Callable[[Tight], object], parameter: str
+) -> None:
+    with pytest.raises(ParameterError) as refused:
+        change(named("tight"))
+    assert refused.value.parameter.startswith(parameter)
+
+
+def test_a_class_is_not_a_policy(problem: Problem) -> None:
+    with pytest.raises(ParameterError, match="policy: "):
+        LinUCB(problem, horizon=50, privacy=TARGET, policy=UCB)
+
+
+def test_a_horizon_before_the_first_release_has_none(problem: Problem) -> None:
+    setting = Setting(problem=problem, horizon=19)
+    assert plan(named("tight"), setting, TARGET)["releases"] == 0
+    assert plan(named("tight"), replace(setting, horizon=20), TARGET)["releases"] == 1

@@ -77,7 +77,7 @@ def play(  # noqa: PLR0917  # compiled functions take positions only
     scratch = np.empty(len(fresh) * (dim * (dim + 1) // 2 + 2 * dim))
     first = fresh[: sums.first_draws(sharing)]
     rounds.draw_nodes(noise_state, law, dim, first, scratch)
-    sums.begin(state, first)
+    sums.begin(sharing, state, first)
     basis, gram = np.empty((dim, dim)), np.empty((dim, dim))
     weights, moment, noise, bias = np.empty(dim), np.empty(dim), np.empty(dim), np.empty(dim)
     action, row, scores = np.empty(dim), np.empty(size), np.empty(world.n_actions)
@@ -158,9 +158,9 @@ def test_widths_hold_with_a_tree_over_all_rounds_too(tree: str) -> None:
 
 
 def test_a_width_without_privacy_noise_in_it_does_not_cover() -> None:
-    # The same check must be able to fail: claim that hardly any noise stands.
-    environment = ENVIRONMENTS["fixed"]
-    mechanism = mechanism_for(environment, 1.0)
+    # The same check must be able to fail: claim that hardly any noise stands, where much does.
+    environment = ENVIRONMENTS["sphere"]
+    mechanism = mechanism_for(environment, 0.02)
     known = mechanism.standing
     quiet = replace(mechanism)
     quiet.__dict__["standing"] = known._replace(norms=0.01 * known.norms)

@@ -220,7 +220,7 @@ def load(
 
 
 def _require(value: object, kind: Any, parameter: str, advice: str) -> None:  # noqa: ANN401
-    if not isinstance(value, kind):
+    if isinstance(value, type) or not isinstance(value, kind):
         raise ParameterError(parameter, f"is of type {type(value).__name__}; give {advice}")
 
 

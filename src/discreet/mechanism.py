@@ -232,6 +232,12 @@ class Mechanism:
 
     def __post_init__(self) -> None:
         """Refuse choices that do not go together."""
+        if not isinstance(self.schedule, Schedule):
+            raise ParameterError("schedule", "must be a Schedule, such as schedules.hybrid()")
+        if not isinstance(self.strategy, Strategy | None):
+            raise ParameterError("strategy", "must be a strategy, such as strategies.Buffered()")
+        if not isinstance(self.confidence, Radius | JointWidth):
+            raise ParameterError("confidence", "must be a Radius or a JointWidth")
         if (self.noise is None) != (self.strategy is None):
             raise ParameterError("strategy", "goes with noise: give both, or neither")
         if self.noise is not None and self.noise.needs_all_draws and self.strategy != Tree():
@@ -267,7 +273,9 @@ class Mechanism:
     @cached_property
     def releases(self) -> int:
         """How many releases there can be; at least one, to be able to speak of them."""
-        return max(1, self.schedule.count(self.setting.horizon))
+        if isinstance(self.confidence, Radius):
+            return max(1, self.schedule.count(self.setting.horizon))
+        return max(1, self.schedule.require_few(self.setting.horizon))
 
     @cached_property
     def width_terms(self) -> width.Terms:
@@ -292,15 +300,16 @@ class Mechanism:
         the J-th harmonic number: together alpha. For many releases this is a table at some of
         them: nothing shrinks from release to release, so the next entry is an upper bound.
         """
-        if self.strategy is None:
-            nothing = np.zeros(1)
+        if self.strategy is None or isinstance(self.confidence, Radius):
+            nothing = np.zeros(1)  # the paper's bounds are about all releases alike
             return Standing(np.array([2**62]), nothing, nothing, nothing)
         numbers = _some_numbers(self.releases)
+        norms = self.strategy.row_norms(self.releases, numbers)
         harmonic = math.log(self.releases) + 0.5772156649 + 1 / (2 * self.releases)
         log_tails = np.log(2 * harmonic * numbers) - math.log(self.setting.failure_prob)
         return Standing(
             numbers,
-            self.strategy.row_norms(self.releases, numbers),
+            np.maximum.accumulate(norms) if self.releases > len(numbers) else norms,
             tails.largest_eigenvalue(self.setting.problem.dim, log_tails),
             log_tails,
         )

@@ -68,7 +68,7 @@ def _correlated(mechanism: Mechanism, privacy: Privacy | None) -> dict[str, Any]
         return {}
     law = noise.law()
     return {
-        "releases": mechanism.releases,
+        "releases": mechanism.schedule.count(mechanism.setting.horizon),
         "gdp_mu": accounting.gaussian_mu(privacy),
         "column_norm": strategy.column_norm(mechanism.releases),
         "gram_noise_std": law.scale,

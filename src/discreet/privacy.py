@@ -30,7 +30,9 @@ class Privacy:
         delta = checks.within("delta", checks.probability("delta", self.delta), 1e-100, 1.0)
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "delta", delta)
-        checks.count("contributions_per_user", self.contributions_per_user)
+        rounds = checks.count("contributions_per_user", self.contributions_per_user)
+        checks.within("contributions_per_user", rounds, 1, 10**9)
+        object.__setattr__(self, "contributions_per_user", rounds)
         checks.one_of("neighbours", self.neighbours, ("replacement", "add-remove"))
 
 
@@ -49,6 +51,8 @@ class Guarantee:
         argument: the proof in one phrase, or why there is none.
         neighbours: the neighbour relation.
         contributions_per_user: rounds in which one person may take part.
+        record: what a person brings to a round.
+        joint: whether it is about what all others see; otherwise about all that is shown.
     """
 
     epsilon: float | None
@@ -56,6 +60,8 @@ class Guarantee:
     argument: str
     neighbours: str = "replacement"
     contributions_per_user: int = 1
+    record: str = "decision set and reward"
+    joint: bool = True
 
     @classmethod
     def nothing(cls, reason: str) -> "Guarantee":
@@ -92,14 +98,15 @@ class Guarantee:
         rounds = self.contributions_per_user
         where = "in one round" if rounds == 1 else f"in up to {rounds} rounds"
         change = (
-            f"replacing one person's decision set and reward {where}"
+            f"replacing one person's {self.record} {where}"
             if self.neighbours == "replacement"
             else f"leaving out one person's rows {where}"
         )
+        exception = f", up to a probability of {self.delta:.12g}" if self.delta else ""
+        kind = "joint differential privacy" if self.joint else "differential privacy"
         return (
-            f"({self.epsilon:.12g}, {self.delta:.12g})-joint differential privacy: {change} "
-            "multiplies the probability of "
-            "anything that all other people see, now or later, by at most "
-            f"e^{self.epsilon:.12g}, up to a probability of {self.delta:.12g}. "
-            f"Why: {self.argument}."
+            f"({self.epsilon:.12g}, {self.delta:.12g})-{kind}: {change} multiplies the "
+            "probability of anything that "
+            f"{'all other people see' if self.joint else 'is shown'}, now or later, by at most "
+            f"e^{self.epsilon:.12g}{exception}. Why: {self.argument}."
         )

@@ -3,11 +3,13 @@
 import math
 from dataclasses import asdict, dataclass
 
+import numpy as np
+
 from discreet import checks
 from discreet.errors import ParameterError
 from discreet.kernels import schedule
 
-_MOST_COUNTED = 10**15  # beyond this horizon a schedule is not counted one by one
+MOST_RELEASES = 10**8  # more are not counted, nor is their noise worked out one by one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +27,12 @@ class Schedule:
 
     def __post_init__(self) -> None:
         """Check that it goes on, and that every number is in range."""
-        checks.count("start", self.start)
+        fix = object.__setattr__
+        start = checks.count("start", self.start)
+        fix(self, "start", int(checks.within("start", start, 1, schedule.NEVER)))
         for name in ("ratio", "root", "batch"):
-            if getattr(self, name) != math.inf:
-                checks.positive(name, getattr(self, name))
+            value = getattr(self, name)
+            fix(self, name, math.inf if value == math.inf else checks.positive(name, value))
         if self.ratio == self.root == self.batch == math.inf:
             raise ParameterError("ratio", "or root or batch must be given: a schedule goes on")
 
@@ -56,8 +60,33 @@ class Schedule:
         if self.ratio == self.root == math.inf:
             step = max(1, int(self.batch))
             return 0 if horizon < self.start else 1 + (horizon - self.start) // step
-        checks.within("horizon", horizon, 0, _MOST_COUNTED)
+        self._require_countable(horizon)
         return int(schedule.count(self.timing, horizon))
+
+    def require_few(self, horizon: int) -> int:
+        """`count`, if there are not too many to work out the noise of each."""
+        releases = self.count(horizon)
+        if releases > MOST_RELEASES:
+            raise self._too_many(horizon)
+        return releases
+
+    def _require_countable(self, horizon: int) -> None:
+        """Refuse what would take for ever: the integral of one over the step is the count."""
+        if horizon <= self.start:
+            return
+        rows = np.geomspace(self.start, horizon, 1000)
+        step = np.minimum(np.minimum(self.ratio * rows, self.root * np.sqrt(rows)), self.batch)
+        pace = 1 / np.maximum(1.0, step)
+        if float(np.trapezoid(pace, rows)) > 2 * MOST_RELEASES:
+            raise self._too_many(horizon)
+
+    @staticmethod
+    def _too_many(horizon: int) -> ParameterError:
+        return ParameterError(
+            "horizon",
+            f"is {horizon:,}; in it the schedule makes more than {MOST_RELEASES:,} releases; "
+            "give a shorter one, or a schedule with fewer releases",
+        )
 
     def times(self, horizon: int) -> list[int]:
         """The numbers of rows at which there is a release, up to a horizon."""

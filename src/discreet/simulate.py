@@ -116,7 +116,16 @@ def run_seed(simulation: Simulation, seed: int, checkpoints: I64 | None = None) 
 
     Checkpoints of your own grow; play ends at the last one. They do not change what is played.
     """
-    return _run(simulation, seed, simulation.checkpoints() if checkpoints is None else checkpoints)
+    if checkpoints is None:
+        return _run(simulation, seed, simulation.checkpoints())
+    wanted = np.asarray(checkpoints)
+    horizon = simulation.mechanism.setting.horizon
+    whole = wanted.ndim == 1 and wanted.size > 0 and np.issubdtype(wanted.dtype, np.integer)
+    if not whole or wanted[0] < 1 or wanted[-1] > horizon or (np.diff(wanted) <= 0).any():
+        raise ParameterError(
+            "checkpoints", f"must be growing whole numbers from 1 to the horizon, {horizon}"
+        )
+    return _run(simulation, seed, wanted.astype(np.int64))
 
 
 def simulate(

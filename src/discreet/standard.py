@@ -114,6 +114,7 @@ class RandomisedResponse:
         promise = Guarantee(
             epsilon=self._epsilon,
             delta=self._delta,
+            joint=False,
             argument=(
                 "randomised response on every action, which depends on its own round alone; it "
                 "covers a person's own action as well (standard differential privacy)"

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,10 +32,12 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
 MOST_WRITTEN_OUT = 4096  # releases for which a matrix is written out
+_WIDEST = 1e12  # how far apart weights may be
 _NOTHING = np.empty(0)
 _NO_MATRIX = np.empty((0, 0))
 
 
+@runtime_checkable
 class Strategy(Protocol):
     """A way to share noise between up to J releases."""
 
@@ -120,8 +122,10 @@ class Buffered:
 
     def __post_init__(self) -> None:
         """Check the family's range."""
-        checks.within("exponent", self.exponent, 0.0, 0.9)
-        checks.within("spacing", self.spacing, 0.2, 5.0)
+        exponent = checks.finite("exponent", self.exponent)
+        spacing = checks.finite("spacing", self.spacing)
+        object.__setattr__(self, "exponent", checks.within("exponent", exponent, 0.0, 0.9))
+        object.__setattr__(self, "spacing", checks.within("spacing", spacing, 0.2, 5.0))
 
     def mixture(self, releases: int) -> tuple[F64, F64]:
         """(decays, weights) of the buffers: c_k = sum of weight * decay^(k-1), and c_0 = 1."""
@@ -135,8 +139,12 @@ class Buffered:
 
     def column_norm(self, releases: int) -> float:
         """The first column, which is the longest."""
-        square = buffers.column_square(*self.mixture(releases), releases)
-        return math.sqrt(square) * (1 + 1e-12)
+        decays, weights = self.mixture(releases)
+        # The sum over k of c_k^2 is a geometric series for each pair of buffers.
+        pairs = np.multiply.outer(decays, decays)
+        series = (1 - pairs ** (releases - 1)) / (1 - pairs)
+        square = 1 + float(weights @ series @ weights)
+        return math.sqrt(square) * (1 + 1e-11)
 
     def row_norms(self, releases: int, numbers: I64) -> F64:
         """By running the recurrence on a single impulse."""
@@ -176,7 +184,7 @@ class _Written:
 
     def column_norm(self, releases: int) -> float:
         """The longest column."""
-        return float(np.linalg.norm(self.encoder(releases), axis=0).max()) * (1 + 1e-12)
+        return float(np.linalg.norm(self.encoder(releases), axis=0).max()) * (1 + 1e-11)
 
     def row_norms(self, releases: int, numbers: I64) -> F64:
         """The lengths of the decoder's rows."""
@@ -184,7 +192,8 @@ class _Written:
 
     def sharing(self, releases: int) -> Sharing:
         """The decoder."""
-        return Sharing(MATRIX, 0, False, _NOTHING, _NOTHING, self.decoder(releases))  # noqa: FBT003
+        decoder = self.decoder(releases).copy()  # a kernel's own
+        return Sharing(MATRIX, 0, False, _NOTHING, _NOTHING, decoder)  # noqa: FBT003
 
     def encoder(self, releases: int) -> F64:
         """C."""
@@ -223,8 +232,9 @@ class Optimised(_Written):
     of C (Denisov, McMahan, Rush, Smith & Thakurta 2022).
 
     Attributes:
-        weights: one for each release, all positive; as many as there will be releases.
-        turns: steps of the fixed point.
+        weights: one for each release, all positive and within a factor of 10^12; as many as there
+            will be releases. A step takes O(J^3) time, and all are taken again by `load`.
+        turns: steps of the fixed point, at most 10,000.
     """
 
     weights: tuple[float, ...] = field(repr=False)
@@ -236,8 +246,11 @@ class Optimised(_Written):
         values = np.asarray(weights, dtype=np.float64)
         if values.ndim != 1 or not values.size or not (np.isfinite(values) & (values > 0)).all():
             raise ParameterError("weights", "must be a list of positive numbers, one per release")
+        if values.max() > _WIDEST * values.min():
+            raise ParameterError("weights", f"must be within a factor of {_WIDEST:g} of each other")
         object.__setattr__(self, "weights", tuple(float(value) for value in values))
-        object.__setattr__(self, "turns", checks.count("turns", turns))
+        checks.within("turns", checks.count("turns", turns), 1, 10_000)
+        object.__setattr__(self, "turns", int(turns))
 
     def _matrices(self, releases: int) -> tuple[F64, F64]:
         if releases != len(self.weights):
@@ -299,7 +312,10 @@ def _optimised(weights: tuple[float, ...], turns: int) -> tuple[F64, F64]:
     # C^T C = gram with C lower triangular: a Cholesky factor of the reversed matrix, reversed.
     encoder = np.linalg.cholesky(gram[::-1, ::-1])[::-1, ::-1].T
     encoder = np.tril(encoder)
-    return encoder, _decoder(encoder)
+    decoder = _decoder(encoder)
+    for matrix in (encoder, decoder):  # they are shared, and noise is calibrated by them
+        matrix.setflags(write=False)
+    return encoder, decoder
 
 
 def _tree_matrices(releases: int, *, idle: bool) -> tuple[F64, F64]:

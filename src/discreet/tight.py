@@ -30,7 +30,8 @@ class Tight:
     Attributes:
         name: in tables and on the command line.
         summary: one line about it.
-        schedule: when there is a release.
+        schedule: when there is a release. By default the first is after 20 rows: a shorter horizon
+            has none, and nothing is learned.
         strategy: how noise is shared between releases.
         confidence: the confidence set.
         ratio: the moment's noise over the Gram matrix's; None for the best one.
@@ -49,10 +50,14 @@ class Tight:
 
     def with_schedule(self, schedule: Schedule) -> "Tight":
         """The same with other release times."""
+        if not isinstance(schedule, Schedule):
+            raise ParameterError("schedule", "must be a Schedule, such as schedules.hybrid()")
         return replace(self, schedule=schedule)
 
     def with_strategy(self, strategy: Strategy) -> "Tight":
         """The same with noise shared in another way."""
+        if isinstance(strategy, type) or not isinstance(strategy, Strategy):
+            raise ParameterError("strategy", "must be a strategy, such as strategies.Buffered()")
         return replace(self, strategy=strategy)
 
     def with_tree(self, tree: str) -> "Tight":
@@ -83,7 +88,7 @@ class Tight:
                 "privacy",
                 f"is missing; variant {self.name!r} needs Privacy(epsilon=..., delta=...)",
             )
-        releases = max(1, self.schedule.count(setting.horizon))
+        releases = max(1, self.schedule.require_few(setting.horizon))
         rows = privacy.contributions_per_user * self.strategy.column_norm(releases)
         scales = accounting.row_scales(
             setting.problem,

@@ -51,7 +51,7 @@ class Stream:
         self.state = sums.empty(self.sharing, DIM)
         self.noise = noise
         self.drawn: dict[tuple[int, int, int], F64] = {}
-        sums.begin(self.state, self._fresh(sums.first_draws(self.sharing)))
+        sums.begin(self.sharing, self.state, self._fresh(sums.first_draws(self.sharing)))
 
     def _fresh(self, count: int) -> F64:
         fresh = np.zeros((count, SIZE))
@@ -184,7 +184,7 @@ def test_exact_sums_draw_nothing() -> None:
     state = sums.empty(sharing, DIM)
     nothing = np.empty((0, SIZE))
     assert sums.first_draws(sharing) == 0
-    sums.begin(state, nothing)
+    sums.begin(sharing, state, nothing)
     for row in some_rows(7):
         assert sums.next_draws(sharing, timing, state) == 0
         assert sums.step(sharing, timing, state, row, nothing, HORIZON)

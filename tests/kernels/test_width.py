@@ -79,9 +79,10 @@ class Formulas:
     def candidates(self) -> list[float]:
         """The shifts to choose from: 0, and 64 above what makes the matrix positive."""
         lowest = float(np.linalg.eigvalsh(self.gram)[0])
-        factors = np.exp(np.linspace(-6.0, 3.0, 64))
-        none = [0.0] if lowest > factors[0] * self.reach else []
-        return none + [max(0.0, -lowest) + self.reach * float(factor) for factor in factors]
+        far = 30 * self.beta * math.sqrt(np.linalg.eigvalsh(self.q)[-1]) / self.terms.theta_norm
+        shifts = np.geomspace(self.reach / 400, max(20 * self.reach, far), 64)
+        none = [0.0] if lowest > shifts[0] else []
+        return none + [max(0.0, -lowest) + float(shift) for shift in shifts]
 
 
 def symmetric_noise(rng: np.random.Generator, dim: int, std: float) -> F64:
@@ -125,7 +126,7 @@ def test_the_shift_is_the_best_of_the_candidates(dim: int, rows: int) -> None:
         gram, moment = a_release(seed, dim, rows)
         region, formulas = by_kernel(gram, moment), Formulas(gram)
         widths = {shift: formulas.proxy(shift) for shift in formulas.candidates()}
-        assert min(abs(region.shift - shift) for shift in widths) <= 1e-9 * formulas.reach
+        assert min(abs(region.shift - shift) for shift in widths) <= 1e-9 * max(widths)
         assert formulas.proxy(region.shift) <= min(widths.values()) * (1 + 1e-9)
 
 
@@ -148,6 +149,24 @@ def test_the_shift_and_its_bias_vanish_as_data_arrives(dim: int) -> None:
     assert (few.bias > 0.5 * TERMS.theta_norm**2).all()
     assert many.shift == 0.0
     assert not many.bias.any()
+
+
+@pytest.mark.parametrize("theta_norm", [1e-3, 0.03, 1.0, 50.0])
+@pytest.mark.parametrize("rows", [0.0, 30.0, 3000.0])
+def test_the_width_is_hardly_wider_than_the_bound_on_the_parameter(
+    theta_norm: float, rows: float
+) -> None:
+    terms = TERMS._replace(theta_norm=theta_norm)
+    rng = np.random.default_rng(8)
+    gram = rows * np.eye(5) + symmetric_noise(rng, 5, STANDS.gram_std)
+    formulas = Formulas(gram, terms=terms)
+    dim = len(gram)
+    basis, weights, noise, bias = np.empty((dim, dim)), *(np.empty(dim) for _ in range(3))
+    width.region(gram, np.zeros(dim), STANDS, terms, basis, weights, noise, bias)
+    squares = np.ones(dim)  # of an action that is equally long in all directions
+    found = math.sqrt(squares @ noise) + math.sqrt(squares @ bias)
+    assert found <= 1.1 * theta_norm * math.sqrt(dim)
+    assert found == pytest.approx(min(formulas.proxy(at) for at in formulas.candidates()))
 
 
 def test_a_worse_shift_would_be_noticed() -> None:

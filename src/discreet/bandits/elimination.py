@@ -68,6 +68,8 @@ class Elimination:
         return Guarantee(
             epsilon=self.epsilon,
             delta=0.0,
+            record="reward",
+            joint=False,
             argument=(
                 "a reward is in one arm's sum of one epoch, moves it by at most 2, and the sum "
                 "has Laplace noise of scale 2/epsilon; arms are named from noisy sums alone"

@@ -47,7 +47,9 @@ class Rule(Protocol):
 def checked_sizes(n_arms: object, horizon: object) -> tuple[int, int]:
     """At least two arms, and a pull for each of them."""
     arms = checks.count("n_arms", n_arms, least=2)
-    return arms, checks.count("horizon", horizon, least=arms)
+    rounds = checks.count("horizon", horizon, least=arms)
+    checks.within("horizon", rounds, 1, 2**62)
+    return arms, rounds
 
 
 def checked_epsilon(epsilon: object) -> float:

@@ -90,6 +90,8 @@ class UpperConfidence:
         return Guarantee(
             epsilon=self.epsilon,
             delta=0.0,
+            record="reward",
+            joint=False,
             argument=(
                 "Laplace noise on every node of a binary tree over each arm's rewards; a reward "
                 f"is in one tree and in at most {self.levels} of its nodes, and moves each by at "

@@ -47,7 +47,8 @@ class NoisySums:
     def begin(cls, mechanism: Mechanism, source: NoiseSource) -> Self:
         """Before any row: every level of a tree holds its first noise."""
         sums = cls(mechanism, source, _empty(mechanism))
-        kernel.begin(sums._state, sums._fresh(kernel.first_draws(mechanism.sharing)))
+        first = sums._fresh(kernel.first_draws(mechanism.sharing))
+        kernel.begin(mechanism.sharing, sums._state, first)
         return sums
 
     @classmethod

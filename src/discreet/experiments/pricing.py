@@ -74,7 +74,7 @@ class Sizes:
 SIZES = {
     Scale.SMOKE: Sizes(epsilons=(EPSILON, LARGE_EPSILON), rounds=2_000, seeds={5: 2, 20: 2}),
     Scale.QUICK: Sizes(epsilons=EPSILONS, rounds=100_000, seeds={5: 16, 20: 8}),
-    Scale.FULL: Sizes(epsilons=EPSILONS, rounds=TELLING, seeds={5: 40, 20: 10}),
+    Scale.FULL: Sizes(epsilons=EPSILONS, rounds=TELLING, seeds={5: 24, 20: 6}),
 }
 
 

@@ -40,20 +40,6 @@ def step(
 
 
 @kernel
-def column_square(decays: F64, weights: F64, releases: int) -> float:
-    """The squared length of the first column of C, the longest one."""
-    powers = weights.copy()
-    square = 1.0
-    for _ in range(releases - 1):
-        entry = 0.0
-        for j in range(decays.size):
-            entry += powers[j]
-            powers[j] *= decays[j]
-        square += entry * entry
-    return square
-
-
-@kernel
 def row_norms(decays: F64, weights: F64, numbers: I64) -> F64:
     """The lengths of rows ``numbers`` (from 1, ascending) of A C^-1."""
     buffers = np.zeros(decays.size)

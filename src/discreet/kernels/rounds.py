@@ -78,7 +78,7 @@ def draw_nodes(state: U64, law: Noise, dim: int, nodes: F64, scratch: F64) -> No
 @kernel
 def standing(known: Standing, law: Noise, number: int) -> width.Stands:
     """The noise in one release, or an upper bound on it."""
-    at = np.searchsorted(known.numbers, number)
+    at = min(int(np.searchsorted(known.numbers, number)), known.numbers.size - 1)
     gram_std = known.norms[at] * law.scale
     moment_std = known.norms[at] * law.moment_scale
     return width.Stands(gram_std, moment_std, gram_std * known.reaches[at], known.log_tails[at])
@@ -176,7 +176,7 @@ def play_width(
     scratch = np.empty(len(fresh) * (dim * (dim + 1) // 2 + 2 * dim))
     first = fresh[: sums.first_draws(sharing)]
     draw_nodes(noise_state, law, dim, first, scratch)
-    sums.begin(state, first)
+    sums.begin(sharing, state, first)
 
     basis, gram = np.empty((dim, dim)), np.empty((dim, dim))
     centre, moment, spread, lean = np.empty(dim), np.empty(dim), np.empty(dim), np.empty(dim)

@@ -92,9 +92,9 @@ def next_draws(sharing: Sharing, timing: schedule.Timing, sums: Sums) -> int:
 
 
 @kernel
-def begin(sums: Sums, fresh: F64) -> None:
+def begin(sharing: Sharing, sums: Sums, fresh: F64) -> None:
     """Give every level of a tree its first noise. Others have none before the first release."""
-    if sums.nodes.shape[0] + 1 == sums.totals.shape[0]:
+    if sharing.kind == TREE:
         tree.begin(sums.nodes, sums.idle, sums.totals, fresh)
 
 

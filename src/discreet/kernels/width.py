@@ -15,8 +15,8 @@ from discreet.kernels.compiling import kernel
 
 F64 = NDArray[np.float64]
 
-_SHIFTS = 64  # candidates for the shift, e^(-6) ... e^3 times the norm bound
-_LOWEST, _SPACING = -6.0, 9.0 / 63
+_SHIFTS = 64  # candidates for the shift, evenly spaced in the logarithm
+_LEAST, _MOST, _FAR = 1 / 400, 20.0, 30.0
 
 
 class Terms(NamedTuple):
@@ -89,15 +89,27 @@ def nothing(theta_norm: float, basis: F64, weights: F64, noise: F64, bias: F64) 
 
 @kernel
 def _best_shift(values: F64, noise: F64, square: float, theta_norm: float, reach: float) -> float:
-    """The candidate with the least width for the action (1, ..., 1); 0 is one if it may be."""
+    """The candidate with the least width for the action (1, ..., 1); 0 is one if it may be.
+
+    The largest candidates leave hardly more than the stated bound on the parameter's norm, so that
+    the width is never much wider than that bound.
+    """
     least = max(0.0, -values[0])  # eigenvalues ascend
+    largest = 0.0
+    for i in range(values.size):
+        largest = max(largest, noise[i])
+    lowest = _LEAST * reach
+    highest = max(_MOST * reach, _FAR * math.sqrt(square * largest) / theta_norm)
+    factor = math.exp(math.log(highest / lowest) / (_SHIFTS - 1))
+    step = lowest
     best = math.inf
     chosen = 0.0
     for candidate in range(-1, _SHIFTS):
         shift = 0.0
         if candidate >= 0:
-            shift = least + reach * math.exp(_LOWEST + _SPACING * candidate)
-        elif not values[0] > reach * math.exp(_LOWEST):
+            shift = least + step
+            step *= factor
+        elif not values[0] > lowest:
             continue
         variance = 0.0
         lean = 0.0
