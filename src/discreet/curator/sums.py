@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.kernels import linalg
+from discreet.kernels import linalg, tree
 from discreet.kernels import sums as kernel
 from discreet.mechanism import Mechanism
 from discreet.noise.source import NoiseSource
@@ -42,6 +42,13 @@ class NoisySums:
         self._mechanism = mechanism
         self._source = source
         self._state = state
+        sharing = mechanism.sharing
+        # The paper's learner: every row goes straight into the tree, or into an exact sum, and
+        # is its own release. The tree's counter then counts rows as well.
+        self._plain = mechanism.schedule.every_round and sharing.kind in (kernel.EXACT, kernel.TREE)
+        self._draws = 2 if sharing.idle else 1
+        self._due = mechanism.schedule.after(self.released)
+        self._nothing = np.empty((0, state.batch.size))
 
     @classmethod
     def begin(cls, mechanism: Mechanism, source: NoiseSource) -> Self:
@@ -80,12 +87,12 @@ class NoisySums:
     @property
     def rows(self) -> int:
         """How many rows have been added."""
-        return int(self._state.rows[0])
+        return self.number if self._plain else int(self._state.rows[0])
 
     @property
     def released(self) -> int:
         """How many of them are in the current release."""
-        return int(self._state.released[0])
+        return self.number if self._plain else int(self._state.released[0])
 
     @property
     def number(self) -> int:
@@ -94,27 +101,31 @@ class NoisySums:
 
     def prepared(self) -> F64:
         """Draw the noise that the next row will need. Changes nothing."""
-        mechanism = self._mechanism
-        return self._fresh(
-            kernel.next_draws(mechanism.sharing, mechanism.schedule.timing, self._state)
-        )
+        if self._plain:
+            return self._fresh(self._draws * tree.carry(self.number + 1, len(self._state.nodes)))
+        if self.rows + 1 != self._due:
+            return self._nothing
+        return self._fresh(kernel.draws(self._mechanism.sharing, self.number + 1))
 
     def add(self, row: F64, fresh: F64) -> bool:
         """Add one packed row, with noise from :meth:`prepared`; whether there is a new release.
 
         Cannot stop half-way.
         """
-        mechanism = self._mechanism
-        return bool(
-            kernel.step(
-                mechanism.sharing,
-                mechanism.schedule.timing,
-                self._state,
-                row,
-                fresh,
-                mechanism.releases,
-            )
+        mechanism, state = self._mechanism, self._state
+        if self._plain:
+            last = mechanism.releases
+            tree.step(state.nodes, state.idle, state.totals, state.number, row, fresh, last)
+            return True
+        if self.rows + 1 != self._due:
+            kernel.gather(state.batch, state.rows, row)
+            return False
+        following = mechanism.schedule.after(self._due)
+        kernel.step(
+            mechanism.sharing, mechanism.schedule.timing, state, row, fresh, mechanism.releases
         )
+        self._due = following
+        return True
 
     def unpack(self, shift: float, gram: F64, moment: F64) -> None:
         """Write out the noisy sum in the release, with a multiple of the identity added."""
@@ -127,7 +138,7 @@ class NoisySums:
     def _fresh(self, draws: int) -> F64:
         noise = self._mechanism.noise
         if noise is None or draws == 0:
-            return np.empty((0, self._state.batch.size))
+            return self._nothing
         return noise.draw(self._source, self._mechanism.setting.problem.dim, draws)
 
 
