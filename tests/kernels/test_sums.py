@@ -266,3 +266,28 @@ def test_counters_that_do_not_fit_the_schedule_are_refused() -> None:
             continue
         with pytest.raises(ValueError, match=r"the (counters|last release)"):
             resume({**fitting, **change})
+
+
+def test_an_interrupt_right_after_a_release_does_not_lose_the_next_one(
+    problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting = Setting(problem=problem, horizon=12)
+    mechanism = named("tight").with_schedule(batches(3)).mechanism(setting, TARGET)
+    held = NoisySums.begin(mechanism, seeded(0))
+    row = np.zeros(linalg.packed_size(problem.dim))
+    step = sums.step
+
+    def step_and_stop(*everything: object) -> bool:
+        step(*everything)
+        raise KeyboardInterrupt
+
+    for _ in range(2):
+        held.add(row, held.prepared())
+    monkeypatch.setattr(sums, "step", step_and_stop)
+    with pytest.raises(KeyboardInterrupt):
+        held.add(row, held.prepared())
+    monkeypatch.undo()
+    assert (held.rows, held.released, held.number) == (3, 3, 1)
+    made = [held.add(row, held.prepared()) for _ in range(9)]
+    assert made == [False, False, True] * 3
+    assert (held.rows, held.released, held.number) == (12, 12, 4)

@@ -103,7 +103,7 @@ class NoisySums:
         """Draw the noise that the next row will need. Changes nothing."""
         if self._plain:
             return self._fresh(self._draws * tree.carry(self.number + 1, len(self._state.nodes)))
-        if self.rows + 1 != self._due:
+        if not self._leads_to_a_release():
             return self._nothing
         return self._fresh(kernel.draws(self._mechanism.sharing, self.number + 1))
 
@@ -117,15 +117,22 @@ class NoisySums:
             last = mechanism.releases
             tree.step(state.nodes, state.idle, state.totals, state.number, row, fresh, last)
             return True
-        if self.rows + 1 != self._due:
+        if not self._leads_to_a_release():
             kernel.gather(state.batch, state.rows, row)
             return False
-        following = mechanism.schedule.after(self._due)
         kernel.step(
             mechanism.sharing, mechanism.schedule.timing, state, row, fresh, mechanism.releases
         )
-        self._due = following
         return True
+
+    def _leads_to_a_release(self) -> bool:
+        """Whether the next row does. When is worked out anew after each release, from its rows.
+
+        Nothing is left to do after a step, so an interrupt right behind it cannot lose a date.
+        """
+        if self._due <= self.rows:
+            self._due = self._mechanism.schedule.after(self.released)
+        return self.rows + 1 == self._due
 
     def unpack(self, shift: float, gram: F64, moment: F64) -> None:
         """Write out the noisy sum in the release, with a multiple of the identity added."""
