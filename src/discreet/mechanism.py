@@ -232,10 +232,6 @@ class Mechanism:
 
     def __post_init__(self) -> None:
         """Refuse choices that do not go together."""
-        if not isinstance(self.schedule, Schedule):
-            raise ParameterError("schedule", "must be a Schedule, such as schedules.hybrid()")
-        if not isinstance(self.strategy, Strategy | None):
-            raise ParameterError("strategy", "must be a strategy, such as strategies.Buffered()")
         if not isinstance(self.confidence, Radius | JointWidth):
             raise ParameterError("confidence", "must be a Radius or a JointWidth")
         if (self.noise is None) != (self.strategy is None):

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from discreet import checks
+from discreet.errors import ParameterError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +35,15 @@ class Privacy:
         checks.within("contributions_per_user", rounds, 1, 10**9)
         object.__setattr__(self, "contributions_per_user", rounds)
         checks.one_of("neighbours", self.neighbours, ("replacement", "add-remove"))
+
+
+def required(variant: str, privacy: Privacy | None) -> Privacy:
+    """The target, which this variant needs."""
+    if privacy is None:
+        raise ParameterError(
+            "privacy", f"is missing; variant {variant!r} needs Privacy(epsilon=..., delta=...)"
+        )
+    return privacy
 
 
 @dataclass(frozen=True, kw_only=True)

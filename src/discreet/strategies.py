@@ -105,6 +105,14 @@ class Tree:
         return {"kind": self.kind, "pan_private": self.pan_private}
 
 
+_TREES = {"pan-private": Tree(pan_private=True), "covering": Tree(pan_private=False)}
+
+
+def tree(form: str) -> Tree:
+    """The tree of this form: 'pan-private' or 'covering'."""
+    return _TREES[checks.one_of("tree", form, tuple(_TREES))]
+
+
 @dataclass(frozen=True)
 class Buffered:
     """A Toeplitz encoder made of a few decaying buffers: memory that does not grow.

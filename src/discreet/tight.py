@@ -8,13 +8,13 @@ exchanged by itself.
 import math
 from dataclasses import dataclass, field, replace
 
-from discreet import accounting, checks
+from discreet import accounting, strategies
 from discreet.errors import ParameterError
 from discreet.mechanism import JointWidth, Mechanism, Setting
 from discreet.noise.gaussian import GaussianNoise
-from discreet.privacy import Guarantee, Privacy
+from discreet.privacy import Guarantee, Privacy, required
 from discreet.schedules import Schedule, hybrid
-from discreet.strategies import Buffered, Strategy, Tree
+from discreet.strategies import Buffered, Strategy
 
 ARGUMENT = (
     "Gaussian noise, correlated between releases by a lower triangular matrix, with the least "
@@ -48,22 +48,24 @@ class Tight:
     perturbations = None
     leading_term = None
 
+    def __post_init__(self) -> None:
+        """Check that the pieces are what they should be."""
+        if not isinstance(self.schedule, Schedule):
+            raise ParameterError("schedule", "must be a Schedule, such as schedules.hybrid()")
+        if isinstance(self.strategy, type) or not isinstance(self.strategy, Strategy):
+            raise ParameterError("strategy", "must be a strategy, such as strategies.Buffered()")
+
     def with_schedule(self, schedule: Schedule) -> "Tight":
         """The same with other release times."""
-        if not isinstance(schedule, Schedule):
-            raise ParameterError("schedule", "must be a Schedule, such as schedules.hybrid()")
         return replace(self, schedule=schedule)
 
     def with_strategy(self, strategy: Strategy) -> "Tight":
         """The same with noise shared in another way."""
-        if isinstance(strategy, type) or not isinstance(strategy, Strategy):
-            raise ParameterError("strategy", "must be a strategy, such as strategies.Buffered()")
         return replace(self, strategy=strategy)
 
     def with_tree(self, tree: str) -> "Tight":
         """The same with a tree over the releases, 'pan-private' or 'covering'."""
-        checks.one_of("tree", tree, ("pan-private", "covering"))
-        return self.with_strategy(Tree(pan_private=tree == "pan-private"))
+        return self.with_strategy(strategies.tree(tree))
 
     def with_calibration(self, calibration: str) -> "Tight":
         """Refuse all but the one there is."""
@@ -83,11 +85,7 @@ class Tight:
 
     def mechanism(self, setting: Setting, privacy: Privacy | None) -> Mechanism:
         """Calibrate to a privacy target."""
-        if privacy is None:
-            raise ParameterError(
-                "privacy",
-                f"is missing; variant {self.name!r} needs Privacy(epsilon=..., delta=...)",
-            )
+        privacy = required(self.name, privacy)
         releases = max(1, self.schedule.require_few(setting.horizon))
         rows = privacy.contributions_per_user * self.strategy.column_norm(releases)
         scales = accounting.row_scales(

@@ -12,19 +12,16 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from discreet import checks, theory
+from discreet import checks, strategies, theory
 from discreet.errors import ParameterError
 from discreet.mechanism import Mechanism, NodeNoise, NoiseBounds, Radius, Setting
 from discreet.noise import gaussian, wishart
 from discreet.perturbations import Perturbations
-from discreet.privacy import Guarantee, Privacy
-from discreet.strategies import Tree
+from discreet.privacy import Guarantee, Privacy, required
 from discreet.tight import Tight
 
 ShiftRule = Callable[[Any, Setting], tuple[float, NoiseBounds]]
 LeadingTerm = Callable[[Setting, Privacy], float]
-
-TREES = {"pan-private": Tree(pan_private=True), "covering": Tree(pan_private=False)}
 
 
 class Variant(Protocol):
@@ -56,22 +53,26 @@ class Variant(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseFamily:
-    """A family of node noise, how to calibrate it, and what the paper says of its regret."""
+    """A family of node noise, how to calibrate it, and what the paper says of its regret.
+
+    Attributes:
+        calibrated: the noise for a privacy target.
+        argument: why that meets it.
+        leading_term: the corollary that speaks of this noise, if one does.
+        exact: the same noise with the least scale that exact accounting allows, if there is any.
+    """
 
     calibrated: Callable[[Setting, Privacy], NodeNoise]
     argument: str
-    leading_term: LeadingTerm | None
+    leading_term: LeadingTerm | None = None
+    exact: "NoiseFamily | None" = None
 
 
 GAUSSIAN = NoiseFamily(
     calibrated=gaussian.GaussianNoise.calibrated,
     argument=gaussian.ARGUMENT,
     leading_term=theory.gaussian_leading_term,
-)
-EXACT_GAUSSIAN = NoiseFamily(
-    calibrated=gaussian.GaussianNoise.exactly,
-    argument=gaussian.EXACT_ARGUMENT,
-    leading_term=None,
+    exact=NoiseFamily(calibrated=gaussian.GaussianNoise.exactly, argument=gaussian.EXACT_ARGUMENT),
 )
 WISHART = NoiseFamily(
     calibrated=wishart.WishartNoise.calibrated,
@@ -117,29 +118,38 @@ class TreeVariant:
     family: NoiseFamily
     shift_rule: ShiftRule
     tree: str = "pan-private"
+    calibration: str = "paper"
     private = True
     open_ended = False
     perturbations = None
 
+    def __post_init__(self) -> None:
+        """Check that there is such a tree and such a calibration."""
+        strategies.tree(self.tree)
+        checks.one_of("calibration", self.calibration, ("paper", "exact"))
+        self._calibrated_family()
+
     @property
     def leading_term(self) -> LeadingTerm | None:
         """The corollary that speaks of this noise, if one does."""
-        return self.family.leading_term
+        return self._calibrated_family().leading_term
 
     def with_calibration(self, calibration: str) -> "TreeVariant":
         """The same with another amount of noise: 'paper', or 'exact' (Gaussian noise only)."""
-        checks.one_of("calibration", calibration, ("paper", "exact"))
-        if calibration == "paper":
-            return replace(self, family=VARIANTS[self.name].family)  # type: ignore[union-attr]
-        if self.family is WISHART:
+        return replace(self, calibration=calibration)
+
+    def _calibrated_family(self) -> NoiseFamily:
+        if self.calibration == "paper":
+            return self.family
+        if self.family.exact is None:
             raise ParameterError(
                 "calibration", f"is 'exact', but variant {self.name!r} has no exact accounting"
             )
-        return replace(self, family=EXACT_GAUSSIAN)
+        return self.family.exact
 
     def with_tree(self, tree: str) -> "TreeVariant":
         """The same with another form of the tree: 'pan-private' or 'covering'."""
-        return replace(self, tree=checks.one_of("tree", tree, tuple(TREES)))
+        return replace(self, tree=tree)
 
     def with_shift(self, shift: float) -> "TreeVariant":
         """The same with a shift of your own."""
@@ -162,22 +172,18 @@ class TreeVariant:
 
     def mechanism(self, setting: Setting, privacy: Privacy | None) -> Mechanism:
         """Calibrate to a privacy target."""
-        if privacy is None:
-            raise ParameterError(
-                "privacy",
-                f"is missing; variant {self.name!r} needs Privacy(epsilon=..., delta=...)",
-            )
-        if self.family is not EXACT_GAUSSIAN:
+        privacy, family = required(self.name, privacy), self._calibrated_family()
+        if self.calibration == "paper":
             _require_plain(self.name, privacy)
-        noise = self.family.calibrated(setting, privacy)
+        noise = family.calibrated(setting, privacy)
         shift, bounds = self.shift_rule(noise, setting)
         return Mechanism(
             variant=self.name,
             setting=setting,
-            strategy=TREES[self.tree],
+            strategy=strategies.tree(self.tree),
             noise=noise,
             confidence=Radius(shift=shift, bounds=bounds),
-            guarantee=Guarantee.meeting(privacy, self.family.argument),
+            guarantee=Guarantee.meeting(privacy, family.argument),
         )
 
 

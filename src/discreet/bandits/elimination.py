@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import checks
-from discreet.bandits.learner import Learner, checked_epsilon, checked_sizes
+from discreet.bandits.learner import Learner, checked_epsilon, checked_sizes, pure_guarantee
 from discreet.errors import ParameterError
 from discreet.kernels import elimination as kernels
 from discreet.kernels.pulls import PER_DRAW
@@ -65,15 +65,10 @@ class Elimination:
         """Pure differential privacy, or nothing."""
         if self.epsilon is None:
             return Guarantee.nothing("this elimination adds no noise")
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=0.0,
-            record="reward",
-            joint=False,
-            argument=(
-                "a reward is in one arm's sum of one epoch, moves it by at most 2, and the sum "
-                "has Laplace noise of scale 2/epsilon; arms are named from noisy sums alone"
-            ),
+        return pure_guarantee(
+            self.epsilon,
+            "a reward is in one arm's sum of one epoch, moves it by at most 2, and the sum "
+            "has Laplace noise of scale 2/epsilon; arms are named from noisy sums alone",
         )
 
     def play(

@@ -57,6 +57,11 @@ def checked_epsilon(epsilon: object) -> float:
     return checks.within("epsilon", checks.positive("epsilon", epsilon), 1e-6, 1e12)
 
 
+def pure_guarantee(epsilon: float, argument: str) -> Guarantee:
+    """Epsilon-differential privacy of all arms ever named, for one person's reward."""
+    return Guarantee(epsilon=epsilon, delta=0.0, argument=argument, record="reward", joint=False)
+
+
 class Learner:
     """Choose an arm, see its reward, learn it; one pull after the other.
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from discreet.bandits.learner import Learner, checked_epsilon, checked_sizes
+from discreet.bandits.learner import Learner, checked_epsilon, checked_sizes, pure_guarantee
 from discreet.kernels import pulls as kernels
 from discreet.noise.source import NoiseSource
 from discreet.privacy import Guarantee
@@ -87,16 +87,11 @@ class UpperConfidence:
         """Pure differential privacy, or nothing."""
         if self.epsilon is None:
             return Guarantee.nothing("UCB1 adds no noise")
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=0.0,
-            record="reward",
-            joint=False,
-            argument=(
-                "Laplace noise on every node of a binary tree over each arm's rewards; a reward "
-                f"is in one tree and in at most {self.levels} of its nodes, and moves each by at "
-                "most 2; arms are named from noisy nodes alone"
-            ),
+        return pure_guarantee(
+            self.epsilon,
+            "Laplace noise on every node of a binary tree over each arm's rewards; a reward "
+            f"is in one tree and in at most {self.levels} of its nodes, and moves each by at "
+            "most 2; arms are named from noisy nodes alone",
         )
 
     def play(
