@@ -1,9 +1,9 @@
 """How much noise a privacy target needs, and what given noise costs.
 
 `gdp` and `zcdp` turn a target (epsilon, delta) into the parameter of a family of guarantees and
-back; `rows` says what one row costs in one noisy sum, `composition` what it costs in all
-releases; `paper` has the paper's own formulas. Everything is rounded towards privacy: a cost up,
-a budget down. Nothing here holds or sees a row.
+back, and `lattice` does so for discrete Gaussian noise; `rows` says what one row costs in one noisy
+sum, `composition` what it costs in all releases; `paper` has the paper's own formulas. Everything
+is rounded towards privacy: a cost up, a budget down. Nothing here holds or sees a row.
 """
 
 from discreet.accounting.composition import (
@@ -13,6 +13,7 @@ from discreet.accounting.composition import (
     tree_cost,
 )
 from discreet.accounting.gdp import gaussian_delta, gaussian_epsilon, gaussian_mu
+from discreet.accounting.lattice import lattice_mu, lattice_trace
 from discreet.accounting.paper import (
     gaussian_node_std,
     paper_gaussian_mu,
@@ -20,6 +21,7 @@ from discreet.accounting.paper import (
     wishart_node_dof,
 )
 from discreet.accounting.rows import Neighbours, RowScales, best_ratio, row_cost, row_scales
+from discreet.accounting.search import upwards
 from discreet.accounting.zcdp import zcdp_delta, zcdp_epsilon, zcdp_of_gdp, zcdp_parameter
 
 __all__ = [
@@ -32,12 +34,15 @@ __all__ = [
     "gaussian_node_std",
     "gaussian_node_std_exact",
     "group_cost",
+    "lattice_mu",
+    "lattice_trace",
     "paper_gaussian_mu",
     "row_cost",
     "row_scales",
     "strategy_cost",
     "tree_cost",
     "tree_depth",
+    "upwards",
     "wishart_node_dof",
     "zcdp_delta",
     "zcdp_epsilon",
