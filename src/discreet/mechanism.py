@@ -6,15 +6,17 @@ Nothing here holds or sees a row. A `Mechanism` is public and travels with every
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import accounting, checks, tails
 from discreet.errors import ParameterError
-from discreet.kernels import sums, width
+from discreet.grid import Grid
+from discreet.kernels import linalg, sums, width
 from discreet.kernels.rounds import Noise, Standing
+from discreet.noise import feedback
 from discreet.noise.source import NoiseSource
 from discreet.privacy import Guarantee
 from discreet.problem import Problem
@@ -105,6 +107,14 @@ class NoiseBounds:
         checks.at_least("gamma", self.gamma, 0.0)
 
 
+def person_cost(strategy: Strategy, schedule: Schedule, releases: int, contributions: int) -> float:
+    """What one person's rounds cost over all releases, as a multiple of one row in one sum."""
+    if isinstance(strategy, Tree) and schedule.every_round:
+        depth = accounting.tree_depth(releases)
+        return accounting.tree_cost(row_cost=1.0, depth=depth, contributions=contributions)
+    return accounting.upwards(contributions * strategy.column_norm(releases))
+
+
 class RadiusTerms(NamedTuple):
     """beta_t = noise_scale * sqrt(log det V_t + log_offset) + bias."""
 
@@ -156,10 +166,10 @@ class NodeNoise(Protocol):
     def bounds(self, setting: Setting, shift: float) -> NoiseBounds:
         """Accurate bounds for m draws plus ``shift`` times the identity."""
 
-    def draw(self, source: NoiseSource, dim: int, count: int) -> F64:
+    def draw(self, source: NoiseSource, dim: int, count: int) -> NDArray[Any]:
         """Fresh noise for ``count`` nodes, packed, shape (count, d(d+3)/2)."""
 
-    def parameters(self) -> dict[str, float]:
+    def parameters(self) -> dict[str, Any]:
         """What the constructor takes, for save files."""
 
     def describe(self, setting: Setting) -> dict[str, float]:
@@ -177,6 +187,19 @@ class HasTwoScales(Protocol):
     @property
     def moment_std(self) -> float:
         """Of the moment."""
+
+
+@runtime_checkable
+class OnGrid(HasTwoScales, Protocol):
+    """Gaussian noise in whole multiples of a grid's steps."""
+
+    @property
+    def grid(self) -> Grid:
+        """The steps."""
+
+    @property
+    def least_steps(self) -> int:
+        """The smallest parameter of a draw, in steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,6 +295,40 @@ class Mechanism:
         if isinstance(self.confidence, Radius):
             return max(1, self.schedule.count(self.setting.horizon))
         return max(1, self.schedule.require_few(self.setting.horizon))
+
+    @property
+    def grid(self) -> Grid | None:
+        """What rows and noise are whole multiples of; None if they are floating-point numbers."""
+        return self.noise.grid if isinstance(self.noise, OnGrid) else None
+
+    @cached_property
+    def cost(self) -> float | None:
+        """mu: how far one person's rounds move all releases, in standard deviations, rounded up.
+
+        None without Gaussian noise, and where nothing is promised.
+        """
+        if self.strategy is None or not self.guarantee.private:
+            return None
+        noise: object = self.noise
+        if not isinstance(noise, HasTwoScales):
+            return None
+        problem, size = self.setting.problem, linalg.packed_size(self.setting.problem.dim)
+        one = accounting.row_cost(
+            action_norm=problem.action_norm,
+            reward_bound=problem.reward_bound,
+            gram_std=noise.std,
+            moment_std=noise.moment_std,
+            neighbours=self.guarantee.neighbours,
+        )
+        rounds = person_cost(
+            self.strategy, self.schedule, self.releases, self.guarantee.contributions_per_user
+        )
+        lost = 0.0
+        if isinstance(noise, OnGrid):
+            lost = feedback.slack(
+                self.strategy, releases=self.releases, size=size, std=noise.least_steps
+            )
+        return accounting.upwards(rounds * one + lost)
 
     @cached_property
     def width_terms(self) -> width.Terms:

@@ -63,6 +63,11 @@ class Schedule:
         self._require_countable(horizon)
         return int(schedule.count(self.timing, horizon))
 
+    def largest_batch(self, horizon: int) -> int:
+        """No batch within a horizon has more rows than this: steps only grow."""
+        step = self.after(max(horizon, self.start)) - max(horizon, self.start)
+        return min(horizon, max(self.start, step))
+
     def require_few(self, horizon: int) -> int:
         """`count`, if there are not too many to work out the noise of each."""
         releases = self.count(horizon)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from discreet import accounting, strategies
 from discreet.errors import ParameterError
 from discreet.mechanism import JointWidth, Mechanism, Setting
+from discreet.noise import exact
 from discreet.noise.gaussian import GaussianNoise
 from discreet.privacy import Guarantee, Privacy, required
 from discreet.schedules import Schedule, hybrid
@@ -83,7 +84,9 @@ class Tight:
         """Refuse: there is no such bound."""
         raise ParameterError("rho_min", f"is {rho_min:g}, but variant {self.name!r} has none")
 
-    def mechanism(self, setting: Setting, privacy: Privacy | None) -> Mechanism:
+    def mechanism(
+        self, setting: Setting, privacy: Privacy | None, *, noise: str = "float"
+    ) -> Mechanism:
         """Calibrate to a privacy target."""
         privacy = required(self.name, privacy)
         releases = max(1, self.schedule.require_few(setting.horizon))
@@ -94,12 +97,14 @@ class Tight:
             neighbours=privacy.neighbours,
             ratio=self.ratio,
         )
+        law = GaussianNoise(std=scales.gram_std, moment_std=scales.moment_std)
+        use = exact.Use(setting, self.schedule, self.strategy, privacy)
         return Mechanism(
             variant=self.name,
             setting=setting,
             schedule=self.schedule,
             strategy=self.strategy,
-            noise=GaussianNoise(std=scales.gram_std, moment_std=scales.moment_std),
+            noise=exact.drawn(law, noise, use),
             confidence=self.confidence,
-            guarantee=Guarantee.meeting(privacy, ARGUMENT),
+            guarantee=Guarantee.meeting(privacy, exact.argument(ARGUMENT, noise)),
         )

@@ -15,9 +15,10 @@ from scipy.optimize import minimize_scalar
 from discreet import checks, strategies, theory
 from discreet.errors import ParameterError
 from discreet.mechanism import Mechanism, NodeNoise, NoiseBounds, Radius, Setting
-from discreet.noise import gaussian, wishart
+from discreet.noise import exact, gaussian, wishart
 from discreet.perturbations import Perturbations
 from discreet.privacy import Guarantee, Privacy, required
+from discreet.schedules import every_round
 from discreet.tight import Tight
 
 ShiftRule = Callable[[Any, Setting], tuple[float, NoiseBounds]]
@@ -47,8 +48,13 @@ class Variant(Protocol):
     def perturbations(self) -> Perturbations | None:
         """The user's own perturbations, if the variant uses any."""
 
-    def mechanism(self, setting: Setting, privacy: Privacy | None) -> Mechanism:
-        """Calibrate: choose the noise, the shift and the bounds."""
+    def mechanism(
+        self, setting: Setting, privacy: Privacy | None, *, noise: str = "float"
+    ) -> Mechanism:
+        """Calibrate: choose the noise, the shift and the bounds.
+
+        ``noise`` is 'exact', whole numbers on a grid, or 'float', as in simulations.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,20 +176,25 @@ class TreeVariant:
 
         return replace(self, shift_rule=rule)
 
-    def mechanism(self, setting: Setting, privacy: Privacy | None) -> Mechanism:
+    def mechanism(
+        self, setting: Setting, privacy: Privacy | None, *, noise: str = "float"
+    ) -> Mechanism:
         """Calibrate to a privacy target."""
         privacy, family = required(self.name, privacy), self._calibrated_family()
         if self.calibration == "paper":
             _require_plain(self.name, privacy)
-        noise = family.calibrated(setting, privacy)
-        shift, bounds = self.shift_rule(noise, setting)
+        schedule, strategy = every_round(), strategies.tree(self.tree)
+        use = exact.Use(setting, schedule, strategy, privacy)
+        law = exact.drawn(family.calibrated(setting, privacy), noise, use)
+        shift, bounds = self.shift_rule(law, setting)
         return Mechanism(
             variant=self.name,
             setting=setting,
-            strategy=strategies.tree(self.tree),
-            noise=noise,
+            schedule=schedule,
+            strategy=strategy,
+            noise=law,
             confidence=Radius(shift=shift, bounds=bounds),
-            guarantee=Guarantee.meeting(privacy, family.argument),
+            guarantee=Guarantee.meeting(privacy, exact.argument(family.argument, noise)),
         )
 
 
@@ -227,8 +238,11 @@ class Unperturbed:
         """The same thing: the regularizer is its own lower bound."""
         return self.with_shift(checks.positive("rho_min", rho_min))
 
-    def mechanism(self, setting: Setting, privacy: Privacy | None) -> Mechanism:
+    def mechanism(
+        self, setting: Setting, privacy: Privacy | None, *, noise: str = "float"
+    ) -> Mechanism:
         """No noise, and no promise."""
+        exact.checked(noise)
         if privacy is not None:
             raise ParameterError("privacy", f"has no effect on variant {self.name!r}; leave it out")
         rho = checks.positive("shift", self.regularizer)
@@ -259,8 +273,11 @@ class Supplied:
     private = False
     open_ended = False
 
-    def mechanism(self, setting: Setting, privacy: Privacy | None) -> Mechanism:
+    def mechanism(
+        self, setting: Setting, privacy: Privacy | None, *, noise: str = "float"
+    ) -> Mechanism:
         """Take the bounds as stated."""
+        exact.checked(noise)
         if privacy is not None:
             raise ParameterError(
                 "privacy", "is stated through `guarantee` when perturbations are supplied"

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discreet import LinUCB, Mechanism, Problem, Setting, load
+from discreet import LinUCB, Mechanism, Problem, Setting
 from discreet.curator.sums import NoisySums
 from discreet.kernels import linalg, sums, tree
 from discreet.schedules import Schedule, batches, every_round, geometric, hybrid
 from discreet.strategies import Buffered, Optimised, SquareRoot, Strategy, Tree, independent
 from discreet.variants import named
-from helpers import TARGET, seeded, unit_rows
+from helpers import TARGET, restarted, seeded, unit_rows
 
 F64 = NDArray[np.float64]
 
@@ -204,7 +204,8 @@ def mechanism(schedule: Schedule, name: str) -> Mechanism:
 @each_strategy
 @each_schedule
 def test_sums_that_are_resumed_continue_to_the_bit(schedule: Schedule, name: str) -> None:
-    chosen, rows = mechanism(schedule, name), some_rows(8)
+    chosen, rng = mechanism(schedule, name), np.random.default_rng(8)
+    rows = zip(unit_rows(rng, HORIZON, DIM), rng.uniform(-1, 1, HORIZON), strict=True)
     source, other_source = seeded(1), seeded(1)
     straight = NoisySums.begin(chosen, source)
     resumed = NoisySums.begin(chosen, other_source)
@@ -218,29 +219,37 @@ def test_sums_that_are_resumed_continue_to_the_bit(schedule: Schedule, name: str
                 number=resumed.number,
                 arrays={part: array.copy() for part, array in resumed.state().items()},
             )
-        assert straight.add(row, straight.prepared()) == resumed.add(row, resumed.prepared())
+        released = straight.add(*row, straight.prepared())
+        assert resumed.add(*row, resumed.prepared()) == released
         for part, array in straight.state().items():
             np.testing.assert_array_equal(array, resumed.state()[part])
 
 
+@pytest.mark.parametrize("noise", ["exact", "float"])
 @each_strategy
 @pytest.mark.parametrize("schedule", [SCHEDULES["hybrid"], SCHEDULES["batches"]])
 def test_a_learner_that_is_saved_continues_to_the_bit(
-    schedule: Schedule, name: str, tmp_path: Path
+    schedule: Schedule, name: str, noise: str, tmp_path: Path
 ) -> None:
     problem = mechanism(schedule, name).setting.problem
     strategy = STRATEGIES[name](schedule.count(HORIZON))
     variant = named("tight").with_schedule(schedule).with_strategy(strategy)
     source, other_source = seeded(2), seeded(2)
     straight, stopped = (
-        LinUCB(problem, horizon=HORIZON, privacy=TARGET, variant=variant, noise_source=where)
+        LinUCB(
+            problem,
+            horizon=HORIZON,
+            privacy=TARGET,
+            variant=variant,
+            noise=noise,
+            noise_source=where,
+        )
         for where in (source, other_source)
     )
     rng = np.random.default_rng(9)
     for turn in range(HORIZON):
-        if turn % 13 == 6:
-            stopped.save(tmp_path / "file")
-            stopped = load(tmp_path / "file", noise_source=other_source)
+        if turn % 20 == 6:
+            stopped = restarted(stopped, tmp_path / "file", noise_source=other_source)
         actions, reward = unit_rows(rng, 4, DIM), float(rng.uniform(-1, 1))
         made, other = straight.choose(actions), stopped.choose(actions)
         assert made.index == other.index
@@ -274,7 +283,7 @@ def test_an_interrupt_right_after_a_release_does_not_lose_the_next_one(
     setting = Setting(problem=problem, horizon=12)
     mechanism = named("tight").with_schedule(batches(3)).mechanism(setting, TARGET)
     held = NoisySums.begin(mechanism, seeded(0))
-    row = np.zeros(linalg.packed_size(problem.dim))
+    row = np.zeros(problem.dim), 0.0
     step = sums.step
 
     def step_and_stop(*everything: object) -> bool:
@@ -282,12 +291,12 @@ def test_an_interrupt_right_after_a_release_does_not_lose_the_next_one(
         raise KeyboardInterrupt
 
     for _ in range(2):
-        held.add(row, held.prepared())
+        held.add(*row, held.prepared())
     monkeypatch.setattr(sums, "step", step_and_stop)
     with pytest.raises(KeyboardInterrupt):
-        held.add(row, held.prepared())
+        held.add(*row, held.prepared())
     monkeypatch.undo()
     assert (held.rows, held.released, held.number) == (3, 3, 1)
-    made = [held.add(row, held.prepared()) for _ in range(9)]
+    made = [held.add(*row, held.prepared()) for _ in range(9)]
     assert made == [False, False, True] * 3
     assert (held.rows, held.released, held.number) == (12, 12, 4)

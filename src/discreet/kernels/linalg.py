@@ -6,6 +6,7 @@ on it. So V^-1 u is the result of `forward`, `weigh` and `backward`, one after t
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +38,8 @@ def largest_square(rows: F64) -> float:
 
 
 @kernel
-def pack_row(action: F64, reward: float, out: F64) -> None:
-    """The packed outer product of (action, reward) with itself.
+def pack_row(action: NDArray[Any], reward: float, out: NDArray[Any]) -> None:
+    """The packed outer product of (action, reward) with itself, of floating or of whole numbers.
 
     Shapes: action (d,), out (d(d+3)/2,).
     """

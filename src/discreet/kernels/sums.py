@@ -4,7 +4,7 @@ One rule says when (`schedule`), one of three ways says how noise is shared (`tr
 `history`). Without noise the sums are exact.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from discreet.kernels.compiling import kernel
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
+Numbers = NDArray[Any]  # floating-point, or whole
 
 EXACT, TREE, BUFFERS, MATRIX = range(4)
 
@@ -32,10 +33,10 @@ class Sharing(NamedTuple):
 class Sums(NamedTuple):
     """All that changes as rows come in."""
 
-    nodes: F64  # tree nodes (m, p), buffers (b, p) or all draws so far (J, p)
-    idle: F64  # idle draws (m, p), or the noise that stands (1, p)
-    totals: F64  # row 0 is what is released; a tree has more (m + 1, p)
-    batch: F64  # rows since the last release, (p,)
+    nodes: Numbers  # tree nodes (m, p), buffers (b, p) or all draws so far (J, p)
+    idle: Numbers  # idle draws (m, p), or the noise that stands (1, p)
+    totals: Numbers  # row 0 is what is released; a tree has more (m + 1, p)
+    batch: Numbers  # rows since the last release, (p,)
     rows: I64  # how many rows there are, (1,)
     released: I64  # how many of them are in the last release, (1,)
     number: I64  # how many releases there have been, (1,)
@@ -117,7 +118,7 @@ def step(
 
 
 @kernel
-def gather(batch: F64, rows: I64, row: F64) -> None:
+def gather(batch: Numbers, rows: I64, row: Numbers) -> None:
     """Add a packed row that makes no release: what `step` does then, with less to pass."""
     rows[0] += 1
     for i in range(row.size):

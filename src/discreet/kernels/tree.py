@@ -16,12 +16,14 @@ at all, ``totals[0]`` is the exact sum: the non-private learner.
 Shapes, with m levels and packed vectors of length p: nodes, idle (m, p); totals (m + 1, p).
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.kernels.compiling import kernel
 
-F64 = NDArray[np.float64]
+Numbers = NDArray[Any]  # floating-point or whole, 64 bits: the same steps for both
 I64 = NDArray[np.int64]
 
 
@@ -38,14 +40,22 @@ def carry(rows: int, levels: int) -> int:
 
 
 @kernel
-def begin(nodes: F64, idle: F64, totals: F64, fresh: F64) -> None:
+def begin(nodes: Numbers, idle: Numbers, totals: Numbers, fresh: Numbers) -> None:
     """Give every level its first noise. ``fresh`` as in :func:`step`."""
     _renew(nodes, idle, nodes.shape[0], fresh)
     stand(nodes, idle, totals, 0, nodes.shape[0] - 1)
 
 
 @kernel
-def step(nodes: F64, idle: F64, totals: F64, clock: I64, row: F64, fresh: F64, last: int) -> None:
+def step(
+    nodes: Numbers,
+    idle: Numbers,
+    totals: Numbers,
+    clock: I64,
+    row: Numbers,
+    fresh: Numbers,
+    last: int,
+) -> None:
     """Add one packed row and move the clock, in one call that nothing can interrupt.
 
     ``clock[0]`` is the number of rows before the call and after it one more. ``fresh`` holds the
@@ -70,7 +80,7 @@ def step(nodes: F64, idle: F64, totals: F64, clock: I64, row: F64, fresh: F64, l
 
 
 @kernel
-def _renew(nodes: F64, idle: F64, starting: int, fresh: F64) -> None:
+def _renew(nodes: Numbers, idle: Numbers, starting: int, fresh: Numbers) -> None:
     draws = 2 if fresh.shape[0] == 2 * starting else 1
     for level in range(starting):
         for i in range(nodes.shape[1]):
@@ -81,7 +91,7 @@ def _renew(nodes: F64, idle: F64, starting: int, fresh: F64) -> None:
 
 
 @kernel
-def stand(nodes: F64, idle: F64, totals: F64, rows: int, top: int) -> None:
+def stand(nodes: Numbers, idle: Numbers, totals: Numbers, rows: int, top: int) -> None:
     """Bring the totals of level ``top`` and all below it up to date."""
     for level in range(top, -1, -1):
         if (rows >> level) & 1 == 1:

@@ -1,13 +1,17 @@
 """The families of node noise by name, for save files."""
 
+from collections.abc import Callable
 from typing import Any
 
 from discreet.mechanism import NodeNoise
+from discreet.noise.exact import ExactNoise
 from discreet.noise.gaussian import GaussianNoise
 from discreet.noise.wishart import WishartNoise
 
-FAMILIES: dict[str, type[GaussianNoise] | type[WishartNoise]] = {
-    cls.family: cls for cls in (GaussianNoise, WishartNoise)
+FAMILIES: dict[str, Callable[..., NodeNoise]] = {
+    GaussianNoise.family: GaussianNoise,
+    WishartNoise.family: WishartNoise,
+    ExactNoise.family: ExactNoise.again,
 }
 
 

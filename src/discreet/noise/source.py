@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainccinv, gammaincinv, ndtri
 
-from discreet.kernels import random
+from discreet.kernels import lattice, random
 
 F64 = NDArray[np.float64]
+U64 = NDArray[np.uint64]
 
 _HALF = 2.0**-64
 
@@ -28,13 +29,16 @@ class NoiseSource(Protocol):
     def chi_squares(self, dofs: F64) -> F64:
         """One chi-square for each entry of ``dofs``."""
 
+    def words(self, count: int) -> U64:
+        """Uniform 64-bit words, shape (count,), an array of the caller's own."""
+
 
 class SystemNoise:
     """Noise from the operating system's cryptographic generator. It has no seed to give.
 
     Each number is the inverse distribution function at 63 random bits of tail probability, with
     one more bit to say which tail. Normals are made a few hundred at a time, and each is handed
-    out once.
+    out once. Words are the generator's own, and none is kept or handed out twice.
     """
 
     secret = True
@@ -66,9 +70,12 @@ class SystemNoise:
         values: F64 = 2.0 * np.where(upper, gammainccinv(shape, tail), gammaincinv(shape, tail))
         return values
 
-    @staticmethod
-    def _tails(count: int) -> tuple[F64, NDArray[np.bool_]]:
-        words = np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+    def words(self, count: int) -> U64:
+        """Uniform 64-bit words, shape (count,), an array of the caller's own."""
+        return np.frombuffer(os.urandom(8 * count), dtype=np.uint64).copy()
+
+    def _tails(self, count: int) -> tuple[F64, NDArray[np.bool_]]:
+        words = self.words(count)
         tail = ((words >> np.uint64(1)) + np.float64(0.5)) * _HALF
         return tail, (words & np.uint64(1)).astype(np.bool_)
 
@@ -92,4 +99,10 @@ class SeededNoise:
         """One chi-square for each entry of ``dofs``."""
         values = np.empty(dofs.size)
         random.fill_chi_squares(self._state, dofs, values)
+        return values
+
+    def words(self, count: int) -> U64:
+        """Uniform 64-bit words, shape (count,), an array of the caller's own."""
+        values = np.empty(count, dtype=np.uint64)
+        lattice.fill_words(self._state, values)
         return values

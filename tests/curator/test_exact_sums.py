@@ -1,0 +1,266 @@
+"""Sums in whole numbers: rows on the grid, within their bounds exactly, and never an overflow."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet import LinUCB, Privacy, Problem, accounting
+from discreet.curator.exact import ExactSums, shortened
+from discreet.errors import ParameterError
+from discreet.grid import COARSEST, FINEST, ROOM, Grid
+from discreet.mechanism import Mechanism, Setting
+from discreet.noise.exact import ExactNoise
+from discreet.noise.source import SystemNoise
+from discreet.schedules import batches, every_round, hybrid
+from discreet.strategies import Buffered, Optimised, SquareRoot, Strategy, Tree, independent
+from discreet.variants import named
+
+TARGET = Privacy(epsilon=1.0, delta=1e-6)
+PROBLEM = Problem(dim=3, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)
+RULES = {
+    "default": named("tight"),
+    "gaussian": named("gaussian"),
+    "covering": named("gaussian").with_tree("covering"),
+    "exact calibration": named("gaussian").with_calibration("exact"),
+    "tree of batches": named("tight").with_strategy(Tree()).with_schedule(batches(3)),
+    "square root": named("tight").with_strategy(SquareRoot()).with_schedule(batches(4)),
+    "optimised": named("tight")
+    .with_strategy(Optimised(1 / np.arange(1, 16)))
+    .with_schedule(batches(4)),
+    "independent": named("tight").with_strategy(independent()).with_schedule(hybrid(start=5)),
+    "every round": named("tight").with_schedule(every_round()),
+}
+
+
+def made(name: str, problem: Problem = PROBLEM, horizon: int = 60) -> Mechanism:
+    setting = Setting(problem=problem, horizon=horizon)
+    return RULES[name].mechanism(setting, TARGET, noise="exact")
+
+
+class Quiet(ExactSums):
+    """The same sums with draws of zero: what is left is data."""
+
+    def _fresh(self, draws: int) -> np.ndarray:
+        return np.zeros_like(super()._fresh(draws))
+
+
+def rows_in(mechanism: Mechanism, count: int, seed: int = 0) -> list[tuple[np.ndarray, float]]:
+    rng = np.random.default_rng(seed)
+    problem = mechanism.setting.problem
+    actions = rng.normal(size=(count, problem.dim))
+    actions *= problem.action_norm / np.linalg.norm(actions, axis=1, keepdims=True)
+    return list(zip(actions, rng.uniform(-1, 1, count) * problem.reward_bound, strict=True))
+
+
+def exactly(grid: Grid, action: np.ndarray, reward: float) -> list[Fraction]:
+    """A row rounded towards zero and packed, by fractions."""
+    step, unit = Fraction(grid.action_step), Fraction(grid.reward_step)
+    x = [math.trunc(Fraction(float(v)) / step) * step for v in action]
+    y = math.trunc(Fraction(reward) / unit) * unit
+    pairs = [x[i] * x[j] for i in range(len(x)) for j in range(i + 1)]
+    return pairs + [y * v for v in x]
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_without_noise_what_is_released_is_the_sum_of_rounded_rows_to_the_last_bit(
+    name: str,
+) -> None:
+    mechanism = made(name)
+    assert mechanism.grid is not None
+    held = Quiet.begin(mechanism, SystemNoise())
+    totals = [Fraction(0)] * 9
+    waiting = [Fraction(0)] * 9
+    seen = 0
+    for action, reward in rows_in(mechanism, 60):
+        row = exactly(mechanism.grid, action, reward)
+        waiting = [a + b for a, b in zip(waiting, row, strict=True)]
+        if held.add(action, reward, held.prepared()):
+            totals = [a + b for a, b in zip(totals, waiting, strict=True)]
+            waiting = [Fraction(0)] * 9
+            seen += 1
+            gram, moment = np.empty((3, 3)), np.empty(3)
+            held.unpack(0.0, gram, moment)
+            found = [gram[i, j] for i in range(3) for j in range(i + 1)] + list(moment)
+            assert found == [float(total) for total in totals]
+    assert seen == held.number > 2
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_sums_that_are_resumed_continue_to_the_bit(name: str) -> None:
+    mechanism = made(name)
+    source = SystemNoise()
+    straight = ExactSums.begin(mechanism, source)
+    resumed = ExactSums.resume(
+        mechanism, source, rows=0, released=0, number=0, arrays=copied(straight)
+    )
+    for action, reward in rows_in(mechanism, 40):
+        fresh = straight.prepared()
+        assert resumed.fits(fresh)
+        assert straight.add(action, reward, fresh.copy()) == resumed.add(action, reward, fresh)
+        resumed = ExactSums.resume(
+            mechanism,
+            source,
+            rows=resumed.rows,
+            released=resumed.released,
+            number=resumed.number,
+            arrays=copied(resumed),
+        )
+    for name_of, part in straight.state().items():
+        assert (part == resumed.state()[name_of]).all()
+
+
+def copied(sums: ExactSums) -> dict[str, np.ndarray]:
+    return {name: part.copy() for name, part in sums.state().items()}
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.floats(-1, 1), min_size=3, max_size=3),
+    st.floats(-1, 1),
+    st.sampled_from([1.0, 0.3, 7.5, 2.0**-40, 1e30, 1 + 2**-52]),
+)
+def test_a_row_on_the_grid_keeps_its_bounds_exactly(
+    direction: list[float], share: float, scale: float
+) -> None:
+    problem = Problem(dim=3, action_norm=scale, reward_bound=3 * scale, theta_norm=1.0)
+    length = math.hypot(*direction)
+    if length == 0:
+        return
+    action = np.array(direction) / length * scale  # as long as it may be, and a trace more
+    held = ExactSums.begin(made("default", problem), SystemNoise())
+    row = [int(value) for value in held._rounded(action, share * 3 * scale)]
+    grid = held._mechanism.grid
+    assert grid is not None
+    diagonal = [row[0], row[2], row[5]]
+    assert sum(diagonal) * Fraction(grid.action_step) ** 2 <= Fraction(problem.action_norm) ** 2
+    reward = math.trunc(Fraction(share * 3 * scale) / Fraction(grid.reward_step))
+    assert abs(reward) * Fraction(grid.reward_step) <= Fraction(problem.reward_bound)
+    assert all(abs(value) <= grid.largest_row(problem) for value in row)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.integers(-(2**21), 2**21), min_size=1, max_size=6), st.integers(1, 2**40))
+def test_what_is_too_long_is_shortened_in_whole_numbers(steps: list[int], limit: int) -> None:
+    if sum(step * step for step in steps) <= limit:
+        return
+    found = [int(step) for step in shortened(np.array(steps), limit)]
+    assert sum(step * step for step in found) <= limit
+    assert all(abs(a) <= abs(b) and a * b >= 0 for a, b in zip(found, steps, strict=True))
+
+
+@pytest.mark.parametrize("strategy", [Buffered(), Tree()])
+@pytest.mark.parametrize("horizon", [10, 10**6, 5 * 10**7, 10**12])
+def test_the_largest_rows_and_the_largest_noise_fit(strategy: Strategy, horizon: int) -> None:
+    variant = named("tight").with_strategy(strategy)
+    mechanism = variant.mechanism(
+        Setting(problem=PROBLEM, horizon=horizon, failure_prob=0.01), TARGET, noise="exact"
+    )
+    noise = mechanism.noise
+    assert isinstance(noise, ExactNoise)
+    together = horizon
+    if not isinstance(strategy, Tree):
+        together = mechanism.schedule.largest_batch(horizon)
+    largest = together * noise.grid.largest_row(PROBLEM)
+    stand = mechanism.sharing.levels * 65 * noise.most_steps
+    assert largest + 2 * stand <= ROOM < 2**63
+    bits = -noise.grid.action_exponent
+    assert COARSEST <= bits <= FINEST
+    if not isinstance(strategy, Tree):
+        assert bits == FINEST
+
+
+def test_a_horizon_that_does_not_fit_is_refused_and_the_largest_that_does_is_named() -> None:
+    variant = named("gaussian").with_calibration("exact")
+    with pytest.raises(ParameterError, match=r"horizon: .* at most [\d,]+") as caught:
+        variant.mechanism(Setting(problem=PROBLEM, horizon=10**17), TARGET, noise="exact")
+    fits = int(str(caught.value).split("at most ")[1].split(", or")[0].replace(",", ""))
+    variant.mechanism(Setting(problem=PROBLEM, horizon=fits), TARGET, noise="exact")
+    with pytest.raises(ParameterError):
+        variant.mechanism(Setting(problem=PROBLEM, horizon=2 * fits), TARGET, noise="exact")
+
+
+def test_batches_that_do_not_fit_are_refused() -> None:
+    variant = named("tight").with_schedule(batches(10**17))
+    with pytest.raises(ParameterError, match="schedule: has batches of more than"):
+        variant.mechanism(Setting(problem=PROBLEM, horizon=10**18), TARGET, noise="exact")
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_what_it_costs_is_within_the_target_by_an_accountant_of_its_own(name: str) -> None:
+    mechanism = made(name)
+    assert mechanism.cost is not None
+    delta = accounting.gaussian_delta(epsilon=TARGET.epsilon, mu=mechanism.cost)
+    assert delta <= TARGET.delta
+    drawn, plain = mechanism.noise, RULES[name].mechanism(mechanism.setting, TARGET).noise
+    assert plain.std <= drawn.std <= plain.std * (1 + 1e-6)  # type: ignore[union-attr]
+    assert 0.9999 * math.sqrt(2) <= drawn.diagonal_steps / drawn.gram_steps  # type: ignore[union-attr]
+    assert drawn.diagonal_steps**2 >= 2 * drawn.gram_steps**2  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["wishart", "wishart-opt", "wishart-unshifted"])
+def test_noise_without_an_exact_sampler_has_to_be_asked_for(name: str) -> None:
+    with pytest.raises(ParameterError, match="noise: is 'exact', but wishart noise"):
+        LinUCB(PROBLEM, horizon=10, privacy=TARGET, variant=name)
+    learner = LinUCB(PROBLEM, horizon=10, privacy=TARGET, variant=name, noise="float")
+    assert learner.mechanism.grid is None
+
+
+@pytest.mark.parametrize("noise", ["", "Exact", "double"])
+@pytest.mark.parametrize("name", ["tight", "gaussian", "nonprivate"])
+def test_another_kind_of_noise_is_refused(noise: str, name: str) -> None:
+    privacy = TARGET if named(name).private else None
+    with pytest.raises(ParameterError, match="noise: "):
+        LinUCB(PROBLEM, horizon=10, privacy=privacy, variant=name, noise=noise)
+
+
+def test_exact_noise_is_what_one_gets_and_the_guarantee_says_so() -> None:
+    learner = LinUCB(PROBLEM, horizon=100, privacy=TARGET)
+    assert isinstance(learner.mechanism.noise, ExactNoise)
+    assert "whole multiples of a grid" in str(learner.guarantee)
+    assert "whole multiples" not in str(
+        LinUCB(PROBLEM, horizon=100, privacy=TARGET, noise="float").guarantee
+    )
+
+
+@pytest.mark.parametrize("name", ["default", "gaussian"])
+def test_every_released_number_is_a_whole_multiple_of_a_step(name: str) -> None:
+    learner = LinUCB(PROBLEM, horizon=60, privacy=TARGET, variant=RULES[name])
+    grid = learner.mechanism.grid
+    assert grid is not None
+    for action, reward in rows_in(learner.mechanism, 25):
+        learner.learn(learner.choose([action]), reward)
+    gram = learner.release.gram - learner.mechanism.shift * np.eye(3)
+    off = [gram[i, j] for i, j in itertools.combinations(range(3), 2)]
+    for value, step in [(v, grid.gram_step) for v in off] + [
+        (v, grid.moment_step) for v in learner.release.moment
+    ]:
+        assert (float(value) / step).is_integer()
+
+
+@pytest.mark.parametrize("name", ["default", "gaussian", "square root"])
+def test_the_noise_has_the_stated_spread(name: str) -> None:
+    """Two hundred learners, first release, no data: 18 variances of 200 draws.
+
+    Each is within a factor exp(+-0.75) with probability 1 - 1e-8 (chi-square, 200 degrees).
+    """
+    mechanism = made(name)
+    found = []
+    zero = np.zeros(3)
+    for _ in range(200):
+        held = ExactSums.begin(mechanism, SystemNoise())
+        while not held.add(zero, 0.0, held.prepared()):
+            pass
+        gram, moment = np.empty((3, 3)), np.empty(3)
+        held.unpack(0.0, gram, moment)
+        found.append([*gram[np.tril_indices(3)], *moment])
+    levels = mechanism.sharing.levels or 1
+    std, moment_std = mechanism.noise.std, mechanism.noise.moment_std  # type: ignore[union-attr]
+    on, off = math.sqrt(2) * std, std
+    expected = np.array([on, off, on, off, off, on, *[moment_std] * 3]) * math.sqrt(levels)
+    ratio = np.array(found).var(axis=0) / expected**2
+    assert np.abs(np.log(ratio)).max() < 0.75
