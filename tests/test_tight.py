@@ -26,7 +26,6 @@ from discreet import (
     accounting,
     confidence,
     greedy,
-    load,
 )
 from discreet.environments import Basis, Fixed, Sphere
 from discreet.errors import ParameterError
@@ -39,7 +38,7 @@ from discreet.simulate import Simulation, run_seed
 from discreet.strategies import Buffered, Optimised, SquareRoot, Strategy, Tree, independent
 from discreet.tight import Tight
 from discreet.variants import named
-from helpers import TARGET, seeded, unit_rows
+from helpers import TARGET, restarted, seeded, unit_rows
 
 F64 = NDArray[np.float64]
 
@@ -311,7 +310,8 @@ class Prepared:
     open_ended = True
     perturbations = None
 
-    def mechanism(self, _: Setting, __: Privacy | None) -> Mechanism:
+    def mechanism(self, _: Setting, __: Privacy | None, *, noise: str) -> Mechanism:
+        del noise
         return self.ready
 
 
@@ -353,6 +353,8 @@ def has_variance(values: F64, variance: float) -> bool:
     return 2 * min(law.cdf(total), law.sf(total)) > 1e-8
 
 
+each_noise = pytest.mark.parametrize("noise", ["exact", "float"])
+
 FORMS = {
     "buffered": (batches(2), Buffered()),
     "hybrid": (hybrid(start=3, ratio=0.5), Buffered(exponent=0.5)),
@@ -362,15 +364,16 @@ FORMS = {
 }
 
 
+@each_noise
 @pytest.mark.parametrize("form", FORMS)
-def test_releases_of_nothing_are_noise_of_the_stated_covariance(form: str) -> None:
+def test_releases_of_nothing_are_noise_of_the_stated_covariance(form: str, noise: str) -> None:
     # Rows of zeros, so that all there is to see is noise: in release i and j, entry for entry,
     # covariance (D D^T)_ij times the square of the entry's deviation. Entries that are too large
     # or small by a quarter are noticed, and noise shared in another way.
     schedule, strategy = FORMS[form]
     runs, nothing = 500, [(np.zeros(3), 0.0)] * 10
     variant = TIGHT.with_schedule(schedule).with_strategy(strategy)
-    mechanism = variant.mechanism(setting(horizon=10), PAPER)
+    mechanism = variant.mechanism(setting(horizon=10), PAPER, noise=noise)
     found = releases_of(mechanism, nothing, runs=runs, seed=1)
     values = np.array([[packed(release) for release in shown] for shown in found])
     values /= deviations(mechanism)  # (runs, J, entries)
@@ -481,13 +484,16 @@ AUDITED = {
 }
 
 
+@each_noise
 @pytest.mark.parametrize("form", AUDITED)
-def test_the_best_observer_tells_neighbours_apart_exactly_as_well_as_mu_allows(form: str) -> None:
+def test_the_best_observer_tells_neighbours_apart_exactly_as_well_as_mu_allows(
+    form: str, noise: str
+) -> None:
     # The log-likelihood ratio of mu-GDP at its worst is N(mu^2/2, mu^2) under one stream and
     # N(-mu^2/2, mu^2) under the other; the first row falls into the costliest batch.
     schedule, strategy = AUDITED[form]
     variant = TIGHT.with_schedule(schedule).with_strategy(strategy)
-    mechanism = variant.mechanism(setting(SMALL, 6), PAPER)
+    mechanism = variant.mechanism(setting(SMALL, 6), PAPER, noise=noise)
     mu = accounting.gaussian_mu(PAPER)
     for which, sign in ((0, 1.0), (1, -1.0)):
         ratios = log_likelihood_ratios(mechanism, place=0, runs=600, which=which, seed=which)
@@ -612,8 +618,7 @@ def test_numbers_from_numpy_can_be_saved(problem: Problem, tmp_path: Path) -> No
     )
     privacy = Privacy(epsilon=1.0, delta=1e-6, contributions_per_user=np.int64(3))
     learner = LinUCB(problem, horizon=50, privacy=privacy, variant=variant)
-    learner.save(tmp_path / "file")
-    assert load(tmp_path / "file").guarantee == learner.guarantee
+    assert restarted(learner, tmp_path / "file").guarantee == learner.guarantee
     assert "in up to 3 rounds" in str(learner.guarantee)
 
 

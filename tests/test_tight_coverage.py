@@ -192,6 +192,7 @@ def test_the_loop_is_the_learners_own(kind: str) -> None:
         horizon=HORIZON,
         privacy=Privacy(epsilon=1.0, delta=0.1),
         failure_prob=ALPHA,
+        noise="float",  # as in the loop
         noise_source=SeededNoise(noise_seed),
     )
     directions = np.random.default_rng(4).standard_normal((4_000, 3))

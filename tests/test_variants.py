@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet import LinUCB, NoiseBounds, Privacy, Problem, Setting, load, theory
+from discreet import LinUCB, NoiseBounds, Privacy, Problem, Setting, theory
 from discreet.environments import Environment, Fixed, Sphere, play
 from discreet.errors import DecisionClosedError, ParameterError
 from discreet.mechanism import JointWidth
@@ -15,7 +15,7 @@ from discreet.schedules import Schedule, batches, every_round, geometric
 from discreet.simulate import Simulation, run_seed, streams
 from discreet.strategies import Optimised, SquareRoot, independent
 from discreet.variants import VARIANTS, Named, TreeVariant, named
-from helpers import TARGET, learner_for, target, unit_rows
+from helpers import TARGET, learner_for, noise_of, restarted, target, unit_rows
 
 
 def test_the_table_lists_ours_and_the_papers_variants_once() -> None:
@@ -172,6 +172,7 @@ def test_learner_and_simulator_take_the_same_path(form: str, environment: Enviro
         failure_prob=0.1,
         privacy=privacy,
         variant=row,
+        noise="float",  # as in the simulator
         noise_source=SeededNoise(noise_seed),
     )
     plain = np.cumsum(play(learner, environment.start(world_seed), rounds=horizon))
@@ -189,8 +190,8 @@ def test_a_restored_learner_continues_exactly(
         waiting[learner] = [learner.choose(actions) for actions in sets[:23]]
         for decision in waiting[learner][:20]:
             learner.learn(decision, 0.25)
-    stopped.save(tmp_path / "file")
-    restored = load(tmp_path / "file", noise_source=stopped._curator._sums._source)
+    source = stopped._curator._state.sums._source
+    restored = restarted(stopped, tmp_path / "file", noise_source=source)
     straight.learn(waiting[straight][20], -0.5)  # a decision from before the save
     restored.learn(waiting[stopped][20], -0.5)
     with pytest.raises(DecisionClosedError):
@@ -208,14 +209,16 @@ def test_a_restored_learner_continues_exactly(
 def test_a_restored_learner_shows_the_very_same_release(
     variant: Named, problem: Problem, tmp_path: Path, rows: int
 ) -> None:
-    learner = LinUCB(problem, horizon=40, privacy=target(variant), variant=variant)
+    learner = LinUCB(
+        problem, horizon=40, privacy=target(variant), variant=variant, noise=noise_of(variant)
+    )
     for actions in itertools.repeat(np.eye(3), rows):
         learner.learn(learner.choose(actions), 1)
-    learner.save(tmp_path / "file")
-    restored = load(tmp_path / "file")
-    np.testing.assert_array_equal(restored.release.gram, learner.release.gram)
-    np.testing.assert_array_equal(restored.release.moment, learner.release.moment)
-    assert (restored.release.number, restored.rows) == (learner.release.number, rows)
+    release = learner.release
+    restored = restarted(learner, tmp_path / "file")
+    np.testing.assert_array_equal(restored.release.gram, release.gram)
+    np.testing.assert_array_equal(restored.release.moment, release.moment)
+    assert (restored.release.number, restored.rows) == (release.number, rows)
     assert restored.guarantee == learner.guarantee
     assert restored.mechanism == learner.mechanism
 
@@ -224,7 +227,14 @@ def test_the_noise_changes_from_learner_to_learner(
     private_variant: Named, problem: Problem
 ) -> None:
     first, second = (
-        LinUCB(problem, horizon=40, privacy=TARGET, variant=private_variant) for _ in range(2)
+        LinUCB(
+            problem,
+            horizon=40,
+            privacy=TARGET,
+            variant=private_variant,
+            noise=noise_of(private_variant),
+        )
+        for _ in range(2)
     )
     for _ in range(20):  # to the first release of all
         for learner in (first, second):

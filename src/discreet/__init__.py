@@ -7,12 +7,15 @@ package is quick.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from discreet.version import __version__
 
 if TYPE_CHECKING:
+    from discreet.card import privacy_card
     from discreet.confidence import Ellipsoid, JointRegion
     from discreet.errors import DiscreetError
+    from discreet.grid import Grid
     from discreet.learner import Decision, LinUCB, load
+    from discreet.ledger import Ledger
     from discreet.mechanism import Mechanism, NoiseBounds, Setting
     from discreet.policy import UCB, Thompson, greedy
     from discreet.privacy import Guarantee, Privacy
@@ -28,6 +31,8 @@ _HOME = {
     "JointRegion": "confidence",
     "LinUCB": "learner",
     "Mechanism": "mechanism",
+    "Grid": "grid",
+    "Ledger": "ledger",
     "NoiseBounds": "mechanism",
     "Privacy": "privacy",
     "Problem": "problem",
@@ -39,6 +44,7 @@ _HOME = {
     "VARIANTS": "variants",
     "greedy": "policy",
     "load": "learner",
+    "privacy_card": "card",
 }
 
 __all__ = [
@@ -47,8 +53,10 @@ __all__ = [
     "Decision",
     "DiscreetError",
     "Ellipsoid",
+    "Grid",
     "Guarantee",
     "JointRegion",
+    "Ledger",
     "LinUCB",
     "Mechanism",
     "NoiseBounds",
@@ -58,13 +66,16 @@ __all__ = [
     "Setting",
     "Supplied",
     "Thompson",
+    "__version__",
     "greedy",
     "load",
+    "privacy_card",
 ]
 
 
 _MODULES = {
     "accounting",
+    "audit",
     "bandits",
     "environments",
     "errors",

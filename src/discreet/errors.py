@@ -63,6 +63,44 @@ class FileVersionError(StateFileError):
     """A save file in a format version that this release does not read."""
 
 
+class MissingFileError(StateFileError):
+    """A kept learner without one of its files."""
+
+
+class StateExistsError(StateFileError):
+    """A place where a learner is kept already, or where files of one are left."""
+
+
+class StateInUseError(StateFileError):
+    """A kept learner that somebody has open already."""
+
+
+class BrokenLedgerError(CorruptFileError):
+    """A ledger that was altered, in ``line``, or never was one."""
+
+    def __init__(self, parameter: str, advice: str, *, line: int) -> None:
+        """Name the first line at fault, counted from 1."""
+        super().__init__(parameter, advice)
+        self.line = line
+
+
+class RewoundStateError(StateFileError):
+    """A state older than what was released from it."""
+
+
+class ForkedStateError(StateFileError):
+    """Two continuations of one state: release ``number`` was made twice, with other contents."""
+
+    def __init__(self, parameter: str, advice: str, *, number: int) -> None:
+        """Name the first release that differs."""
+        super().__init__(parameter, advice)
+        self.number = number
+
+
+class ReloadNeededError(DiscreetError, RuntimeError):
+    """A kept learner that may have lost step with its files, or was closed."""
+
+
 class RunFolderError(DiscreetError, ValueError):
     """An output folder that holds something else, or that another process is writing to."""
 

@@ -1,8 +1,8 @@
 """`LinUCB`: a curator and a policy, which is what most users touch."""
 
 import os
-import threading
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn, Self
 
 from numpy.typing import ArrayLike
@@ -11,9 +11,10 @@ from discreet import confidence as confidences
 from discreet import policy as policies
 from discreet import variants
 from discreet.confidence import Region
-from discreet.curator import storage
 from discreet.curator.curator import DEFAULT_MAX_PENDING, Curator
+from discreet.curator.keeping import Keeper
 from discreet.errors import CorruptFileError, ParameterError
+from discreet.ledger import Ledger
 from discreet.mechanism import Mechanism, Setting
 from discreet.noise.source import NoiseSource
 from discreet.perturbations import Perturbations
@@ -44,6 +45,9 @@ class LinUCB:
             that is not known: there is room for 10^12 then.
         privacy: the target; None only for variants that promise nothing.
         variant: a name from the table of variants, or a variant of your own.
+        noise: 'exact', whole numbers drawn and added without rounding, or 'float', ordinary
+            floating point, whose low bits can betray what it hides (docs/privacy.md). Wishart
+            noise has to be asked for as 'float'.
         failure_prob: alpha, for all confidence statements together; if left out 1/horizon, or
             1e-8 without a horizon.
         policy: how a release becomes a choice.
@@ -52,6 +56,7 @@ class LinUCB:
         max_pending: how many decisions may wait for a reward; beyond that the oldest is given up.
         noise_source: for tests and simulations only. Noise comes from the operating system
             otherwise; with a seeded source the guarantee is void and says so.
+        path: where to keep the learner from the start, as if `save` were called first.
 
     A call to ``choose`` costs O(K d^2), and O(d^3) more after a new release; ``learn`` O(d^2), for
     a release that times the buffers or levels, and with Wishart noise O(d^3) for each fresh draw.
@@ -66,11 +71,13 @@ class LinUCB:
         horizon: int | None,
         privacy: Privacy | None = None,
         variant: str | variants.Variant = "tight",
+        noise: str = "exact",
         failure_prob: float | None = None,
         policy: policies.Policy | None = None,
         on_violation: str = "error",
         max_pending: int = DEFAULT_MAX_PENDING,
         noise_source: NoiseSource | None = None,
+        path: str | os.PathLike[str] | None = None,
     ) -> None:
         """Calibrate the noise and draw its first values."""
         _require(problem, Problem, "problem", "Problem(...)")
@@ -80,20 +87,20 @@ class LinUCB:
         setting = Setting.over(problem, horizon, failure_prob, open_ended=row.open_ended)
         self._policy = policies.UCB() if policy is None else policy
         self._curator = Curator.begin(
-            row.mechanism(setting, privacy),
+            row.mechanism(setting, privacy, noise=noise),
             source=noise_source,
             supplied=row.perturbations,
             on_violation=on_violation,
             max_pending=max_pending,
         )
         self._region: tuple[Release, Region] | None = None
-        self._saving = threading.Lock()
+        if path is not None:
+            self.save(path)
 
     @classmethod
     def _around(cls, curator: Curator, policy: policies.Policy) -> Self:
         self = cls.__new__(cls)
         self._policy, self._curator, self._region = policy, curator, None
-        self._saving = threading.Lock()
         return self
 
     @property
@@ -152,7 +159,7 @@ class LinUCB:
         index = self._policy.choose(self.confidence, admitted)
         if not 0 <= index < len(admitted):
             raise ParameterError("policy", "chose no action of the decision set; mend its `choose`")
-        return Decision(index=index, id=self._curator.open(admitted[index].copy()))
+        return Decision(index=index, id=self._curator.remember(admitted[index].copy()))
 
     def learn(self, decision: Decision | str, reward: float) -> None:
         """Take in the reward of a decision, or of its id: now, later, in any order, or never."""
@@ -162,16 +169,40 @@ class LinUCB:
         """Erase the action of a decision whose reward will not come."""
         self._curator.forget(_id(decision))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the learner to a file that only its owner can read.
+    @property
+    def ledger(self) -> Ledger:
+        """Every release so far, with its digest and the privacy card: all public."""
+        return self._curator.ledger
 
-        Continue from the newest file only, and in one place: two learners that continue from one
-        file show the same noise on different data, which can cancel it out.
+    @property
+    def path(self) -> Path | None:
+        """Where the learner is kept; None if it is in memory only."""
+        return self._curator.path
+
+    def save(self, path: str | os.PathLike[str] | None = None) -> None:
+        """Keep the learner in files from now on; later, bring their snapshot up to date.
+
+        Once kept, every `choose`, `learn` and `forget` is on the disk before it returns, and every
+        release is in the ledger before anybody sees it, so a crash loses nothing that was
+        acknowledged and `load` continues with the same noise. Beside ``path`` there are
+        ``path.journal``, ``path.ledger`` and ``path.lock``; all can be read by their owner only.
+        One learner at a time has them open. Nothing that exists is overwritten.
         """
-        # One save at a time: an older state must never replace a newer one.
-        with self._saving:
-            rule = policies.to_json(self._policy)
-            storage.write(path, {"policy": rule, **self._curator.document()})
+        self._curator.save(path, {"policy": policies.to_json(self._policy)})
+
+    def close(self) -> None:
+        """Bring the files up to date and give up the lock on them; `load` continues from there.
+
+        A kept learner that was closed does nothing more. One that is in memory only has nothing to
+        close.
+        """
+        self._curator.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __repr__(self) -> str:
         return (
@@ -192,16 +223,41 @@ def load(
     perturbations: Perturbations | None = None,
     noise_source: NoiseSource | None = None,
 ) -> LinUCB:
-    """The learner of a save file, continuing exactly, with the same noise where nodes stand.
+    """The learner that is kept at a path, continuing where its last call returned.
+
+    It is kept there on, and locked: a second `load`, here or in another process, is refused until
+    `LinUCB.close`. A state that is older than its ledger is refused for good: something was shown
+    that it does not know of, and continuing from it would break the guarantee.
 
     Args:
-        path: a file that `LinUCB.save` wrote.
+        path: where `LinUCB.save` keeps the learner.
         policy: to use instead of the saved one; a policy of your own must be given again.
         perturbations: those of a learner with supplied perturbations; a file cannot hold them.
         noise_source: for tests only, as in `LinUCB`.
     """
     _require(policy, policies.Policy | None, "policy", "UCB(), Thompson() or greedy()")
-    body = storage.read(path)
+    keeper, body, records, ledger = Keeper.open(path)
+    try:
+        rule = _rule(body, policy, perturbations)
+        curator = Curator.open(
+            keeper,
+            body,
+            records,
+            ledger,
+            extra={"policy": policies.to_json(rule)},
+            source=noise_source,
+            supplied=perturbations,
+        )
+    except BaseException:
+        keeper.close()
+        raise
+    return LinUCB._around(curator, rule)  # noqa: SLF001  # the other way to construct one
+
+
+def _rule(
+    body: dict[str, Any], policy: policies.Policy | None, perturbations: Perturbations | None
+) -> policies.Policy:
+    """The policy to go on with, if all that a file cannot hold was given again."""
     if body.get("supplied") is True and perturbations is None:
         raise ParameterError("perturbations", "must be given again: a save file cannot hold them")
     if body.get("supplied") is not True and perturbations is not None:
@@ -210,13 +266,11 @@ def load(
         raise ParameterError("policy", "must be given again: a save file cannot hold your own")
     try:
         saved = policies.from_json(body["policy"])
-        curator = Curator.resume(body, source=noise_source, supplied=perturbations)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise CorruptFileError(
             "path", "holds settings that do not fit together; restore it from a backup"
         ) from None
-    rule = policy or saved or policies.UCB()
-    return LinUCB._around(curator, rule)  # noqa: SLF001  # the other way to construct one
+    return policy or saved or policies.UCB()
 
 
 def _require(value: object, kind: Any, parameter: str, advice: str) -> None:  # noqa: ANN401

@@ -1,8 +1,6 @@
 """Save files: open, versioned, atomic, and never trusted."""
 
 import json
-import os
-import stat
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +9,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet import LinUCB, Privacy, Problem, load
-from discreet.curator import storage
-from discreet.errors import CorruptFileError, FileVersionError, StateFileError
+from discreet.curator import journal, storage
+from discreet.curator.journal import Header
+from discreet.curator.keeping import KEPT, companion
+from discreet.errors import (
+    CorruptFileError,
+    DecisionClosedError,
+    FileVersionError,
+    StateFileError,
+)
 from discreet.schedules import batches
 from discreet.variants import named
 
@@ -20,59 +25,63 @@ PROBLEM = Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
 
 
 # Five rows: a release after each, or after the second and the fourth.
-FORMS = {"gaussian": named("gaussian"), "tight": named("tight").with_schedule(batches(2))}
+EVERY_ROW, EVERY_OTHER = named("gaussian"), named("tight").with_schedule(batches(2))
+FORMS = {
+    "gaussian": (EVERY_ROW, "exact"),
+    "tight": (EVERY_OTHER, "exact"),
+    "gaussian, float": (EVERY_ROW, "float"),
+    "tight, float": (EVERY_OTHER, "float"),
+}
+each_form = pytest.mark.parametrize("form", FORMS)
 
 
 def saved(path: Path, form: str = "tight") -> Path:
+    """A learner's files, with an empty journal."""
+    variant, noise = FORMS[form]
     target = Privacy(epsilon=1, delta=1e-6)
-    learner = LinUCB(PROBLEM, horizon=20, privacy=target, variant=FORMS[form])
+    learner = LinUCB(PROBLEM, horizon=20, privacy=target, variant=variant, noise=noise)
     for _ in range(5):
         learner.learn(learner.choose(np.eye(2)), 1)
     learner.choose(np.eye(2))
     learner.save(path)
+    learner.close()
     return path
 
 
 def resigned(path: Path, change: dict[str, object]) -> None:
-    """Alter the body and give it a valid digest again."""
-    document = json.loads(path.read_bytes())
+    """Alter the body, and give it and the journal that goes on from it valid digests again."""
+    body = storage.read(path)
     for dotted, value in change.items():
         *parents, last = dotted.split(".")
-        place = document["body"]
+        place = body
         for parent in parents:
             place = place[parent]
         if value is None:
             del place[last]
         else:
             place[last] = value
-    storage.write(path, document["body"])
+    path.write_bytes(storage.render(body))
+    kept = body[KEPT]
+    header = Header(
+        generation=kept["generation"], snapshot=storage.digest(body), ledger=kept["ledger"]
+    )
+    companion(path, "journal").write_bytes(header.line())
 
 
-def test_a_file_is_plain_json_for_its_owner_only(tmp_path: Path) -> None:
+def test_a_file_is_plain_json(tmp_path: Path) -> None:
     path = saved(tmp_path / "bandit.discreet")
     document = json.loads(path.read_bytes())
     assert document["format"] == "discreet-learner"
     assert document["version"] == 1
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_no_temporary_file_stays_behind(tmp_path: Path) -> None:
-    saved(tmp_path / "bandit")
-    assert os.listdir(tmp_path) == ["bandit"]  # noqa: PTH208  # the names are what is tested
-
-
-def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = saved(tmp_path / "bandit")
-    before = path.read_bytes()
-
-    def full_disk(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(storage.os, "fsync", full_disk)
-    with pytest.raises(OSError, match="No space left"):
-        saved(path)
-    assert path.read_bytes() == before
-    assert os.listdir(tmp_path) == ["bandit"]  # noqa: PTH208
+@each_form
+def test_a_body_that_is_written_again_is_as_good_as_before(tmp_path: Path, form: str) -> None:
+    # So what the tests below find is what they changed.
+    path = saved(tmp_path / "file", form)
+    resigned(path, {"max_pending": 9})
+    learner = load(path)
+    assert (learner.rounds, learner.rows, learner.waiting) == (6, 5, 1)
 
 
 @pytest.mark.parametrize(
@@ -134,6 +143,8 @@ def test_a_missing_file_is_an_ordinary_error(tmp_path: Path) -> None:
         {"mechanism.noise.std": 0.0},
         {"mechanism.noise.moment_std": -1.0},
         {"mechanism.noise": []},
+        {"mechanism.noise.gram_steps": 0},
+        {"mechanism.noise.grid": []},
         {"mechanism.confidence": None},
         {"mechanism.confidence.kind": "guess"},
         {"mechanism.schedule": {}},
@@ -173,13 +184,13 @@ def test_a_missing_file_is_an_ordinary_error(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-@pytest.mark.parametrize("form", FORMS)
+@each_form
 def test_a_body_that_does_not_fit_together_is_corrupt(
     tmp_path: Path, form: str, change: dict[str, object]
 ) -> None:
     path = saved(tmp_path / "file", form)
     resigned(path, change)
-    with pytest.raises(CorruptFileError):
+    with pytest.raises(CorruptFileError, match="settings that do not fit together"):
         load(path)
 
 
@@ -196,6 +207,9 @@ def test_a_body_that_does_not_fit_together_is_corrupt(
         ("tight", {"mechanism.schedule.batch": 3}),
         ("tight", {"state.released": 2, "state.releases": 1}),
         ("tight", {"state.rows": 3}),
+        ("tight", {"mechanism.noise.moment_steps": 1.5}),
+        ("tight", {"mechanism.noise.grid.action_exponent": 1.5}),
+        ("gaussian", {"mechanism.noise.grid.reward_exponent": 301}),
     ],
 )
 def test_a_mechanism_that_does_not_fit_its_sums_is_corrupt(
@@ -203,18 +217,29 @@ def test_a_mechanism_that_does_not_fit_its_sums_is_corrupt(
 ) -> None:
     path = saved(tmp_path / "file", form)
     resigned(path, change)
-    with pytest.raises(CorruptFileError):
+    with pytest.raises(CorruptFileError, match="settings that do not fit together"):
         load(path)
 
 
-@pytest.mark.parametrize("form", FORMS)
+SUMS = {
+    "not finite": lambda entry: np.full(entry["shape"], np.nan),
+    "too large": lambda entry: np.full(entry["shape"], 2**63 - 1),
+    "of another kind": lambda entry: np.zeros(
+        entry["shape"], dtype=np.int64 if "float64" in entry else np.float64
+    ),
+}
+
+
+@each_form
 @pytest.mark.parametrize("name", ["nodes", "totals", "batch"])
-def test_a_sum_that_is_not_finite_is_corrupt(tmp_path: Path, form: str, name: str) -> None:
+@pytest.mark.parametrize("wrong", SUMS)
+def test_a_sum_that_cannot_be_one_is_corrupt(
+    tmp_path: Path, form: str, name: str, wrong: str
+) -> None:
     path = saved(tmp_path / "file", form)
-    body = json.loads(path.read_bytes())["body"]
-    shape = body["state"]["sums"][name]["shape"]
-    resigned(path, {f"state.sums.{name}": storage.encode(np.full(shape, np.nan))})
-    with pytest.raises(CorruptFileError):
+    entry = storage.read(path)["state"]["sums"][name]
+    resigned(path, {f"state.sums.{name}": storage.encode(SUMS[wrong](entry))})
+    with pytest.raises(CorruptFileError, match="settings that do not fit together"):
         load(path)
 
 
@@ -238,6 +263,76 @@ def test_no_mutation_of_a_file_escapes_as_another_error(
         return
     original = json.loads((tmp_path / "original").read_bytes())
     assert json.loads(bytes(content)) == original  # only a change without meaning may pass
+
+
+def going_on(path: Path, records: list[dict]) -> None:
+    """Give a snapshot a journal with these records, and valid digests."""
+    file = companion(path, "journal")
+    found = journal.parse(file.read_bytes())
+    lines, chain = [found.header.line()], found.chain
+    for record in records:
+        line, chain = journal.record(chain, record)
+        lines.append(line)
+    file.write_bytes(b"".join(lines))
+
+
+def opened(decision: str, action: object = (1.0, 0.0)) -> dict:
+    return {"open": decision, "action": storage.encode(np.array(action))}
+
+
+def learned(decision: str, reward: object = 1.0, noise: object = None) -> dict:
+    nothing = np.empty((0, 5), dtype=np.int64) if noise is None else noise
+    return {"learn": decision, "reward": reward, "noise": storage.encode(nothing)}
+
+
+def test_a_journal_is_played_again(tmp_path: Path) -> None:
+    path = saved(tmp_path / "file", "tight")
+    going_on(path, [opened("a-6"), {"forget": "a-6"}, opened("b-7")])
+    learner = load(path)
+    assert (learner.rounds, learner.rows, learner.waiting) == (8, 5, 2)
+    learner.learn("b-7", 1)
+    with pytest.raises(DecisionClosedError):
+        learner.learn("a-6", 1)
+    assert learner.release.number == 3
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [{}],
+        [{"open": "a-6"}],
+        [opened("a-5")],
+        [opened("a-7")],
+        [opened("a")],
+        [opened("a-6"), opened("a-6")],
+        [opened("a-6", (1.0, 1.0))],
+        [opened("a-6", (1.0, 0.0, 0.0))],
+        [opened("a-6", (1, 0))],
+        [opened("a-6", ())],
+        [opened(f"a-{number}") for number in range(6, 21)],
+        [{"forget": "a-6"}],
+        [{"forget": []}],
+        [learned("a-6")],
+        [learned([])],
+        [opened("a-6"), learned("a-6")],  # this row makes a release
+        [opened("a-6"), learned("a-6", noise=np.zeros((1, 5)))],
+        [opened("a-6"), learned("a-6", noise=np.zeros((1, 4), dtype=np.int64))],
+        [opened("a-6"), learned("a-6", noise=np.zeros((2, 5), dtype=np.int64))],
+        [opened("a-6"), learned("a-6", 2.0, np.zeros((1, 5), dtype=np.int64))],
+        [opened("a-6"), learned("a-6", "1", np.zeros((1, 5), dtype=np.int64))],
+        [opened("a-6"), {"learn": "a-6", "reward": 1.0}],
+    ],
+    ids=lambda records: "-".join("".join(list(record)[:1]) for record in records)[:40],
+)
+def test_a_journal_that_does_not_fit_its_snapshot_is_corrupt(
+    tmp_path: Path, records: list[dict]
+) -> None:
+    path = saved(tmp_path / "file", "tight")
+    going_on(path, records)
+    with pytest.raises(CorruptFileError, match="settings that do not fit together"):
+        load(path)
+    going_on(path, [])
+    assert load(path).rows == 5  # nothing was changed
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=20))

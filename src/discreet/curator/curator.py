@@ -1,24 +1,28 @@
-"""The owner of the raw state."""
+"""The owner of the raw state: who may do what with it, and in which order things are written."""
 
 import os
-import secrets
 import threading
-from dataclasses import replace
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet import checks, perturbations
-from discreet.curator import description, rows, storage
-from discreet.curator.sums import NoisySums
+from discreet import perturbations
+from discreet.card import privacy_card
+from discreet.curator import rows
+from discreet.curator.keeping import Keeper
+from discreet.curator.state import State
 from discreet.errors import (
-    DecisionClosedError,
-    HorizonReachedError,
-    UnknownDecisionError,
+    CorruptFileError,
+    DiscreetError,
+    ParameterError,
+    ReloadNeededError,
     WrongProcessError,
 )
-from discreet.kernels import linalg
+from discreet.ledger import Ledger, fingerprint
 from discreet.mechanism import Mechanism
 from discreet.noise.source import NoiseSource, SystemNoise
 from discreet.release import Release
@@ -26,6 +30,8 @@ from discreet.release import Release
 F64 = NDArray[np.float64]
 
 DEFAULT_MAX_PENDING = 10_000
+_LONG = 1000  # records in a journal after which a snapshot replaces it
+_BAD = (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 
 
 class Curator:
@@ -36,31 +42,25 @@ class Curator:
     later rows depend on earlier releases. Which decisions get a reward, and in which order, is
     taken to be public.
 
+    A curator that is *kept* in files (`save`, `open`) writes each change down before it makes it,
+    and each release into the ledger before anybody sees it: state first, release second. After a
+    crash it continues from where its last call returned, with the same noise.
+
     State: O(d^2) for each buffer or level of the sums and O(d) for each action that waits, at most
-    ``max_pending`` of them; beyond that the oldest is given up.
+    ``max_pending`` of them; beyond that the oldest is given up. The ledger grows by 72 bytes for
+    each release.
     """
 
-    def __init__(
-        self,
-        mechanism: Mechanism,
-        sums: NoisySums,
-        *,
-        supplied: perturbations.Perturbations | None,
-        on_violation: str,
-        max_pending: int,
-    ) -> None:
-        """Use `begin` or `resume` instead."""
-        self.mechanism = mechanism
-        self.on_violation = rows.checked_choice(on_violation)
-        self.max_pending = checks.count("max_pending", max_pending)
-        self._supplied = supplied
-        self._sums = sums
-        self._pending: dict[str, F64] = {}
-        self._rounds = 0
-        self._name = secrets.token_hex(4)
-        self._sessions: dict[str, int] = {}
-        self._process = os.getpid()
+    def __init__(self, state: State, ledger: Ledger | None = None) -> None:
+        """Use `begin` or `open` instead."""
+        self.mechanism = state.mechanism
+        self._state = state
+        self._ledger = Ledger(privacy_card(state.mechanism)) if ledger is None else ledger
+        self._keeper: Keeper | None = None
+        self._astray = False  # whether files of this learner may stand that it does not know of
+        self._extra: dict[str, Any] = {}
         self._release: Release | None = None
+        self._process = os.getpid()
         self._lock = threading.RLock()
 
     @classmethod
@@ -75,209 +75,221 @@ class Curator:
     ) -> Self:
         """Draw the first noise: the operating system's, unless a test names another source."""
         source = SystemNoise() if source is None else source
-        mechanism = _honest(mechanism, source)
         return cls(
-            mechanism,
-            NoisySums.begin(mechanism, source),
-            supplied=supplied,
-            on_violation=on_violation,
-            max_pending=max_pending,
+            State.begin(
+                mechanism,
+                source,
+                max_pending=max_pending,
+                supplied=supplied,
+                on_violation=on_violation,
+            )
         )
 
     @classmethod
-    def resume(
+    def open(
         cls,
+        keeper: Keeper,
         document: dict[str, Any],
+        records: list[dict[str, Any]],
+        ledger: Ledger,
         *,
+        extra: dict[str, Any],
         source: NoiseSource | None = None,
         supplied: perturbations.Perturbations | None = None,
     ) -> Self:
-        """Continue from `document`; ValueError, TypeError or KeyError if it does not fit."""
-        source = SystemNoise() if source is None else source
-        mechanism = _honest(description.from_json(document["mechanism"]), source)
-        state = document["state"]
-        rounds = checks.count("rounds", state["rounds"], least=0)
-        done = checks.count("rows", state["rows"], least=0)
-        waiting = [str(decision) for decision in state["waiting"]]
-        sessions = {str(name): checks.count("sessions", end) for name, end in state["sessions"]}
-        actions = storage.decode(state["actions"])
-        if len(set(waiting)) != len(waiting):
-            raise ValueError("a decision waits twice")
-        if done > rounds - len(waiting) or rounds > mechanism.setting.horizon:
-            raise ValueError("the counters do not fit together")
-        if actions.shape != (len(waiting), mechanism.setting.problem.dim):
-            raise ValueError("the waiting actions have another shape")
-        if waiting:
-            actions = rows.bounded_actions(mechanism.setting.problem, actions, "error")
-        arrays = {name: storage.decode(part) for name, part in state["sums"].items()}
-        curator = cls(
-            mechanism,
-            NoisySums.resume(
-                mechanism,
-                source,
-                rows=done,
-                released=checks.count("released", state["released"], least=0),
-                number=checks.count("releases", state["releases"], least=0),
-                arrays=arrays,
-            ),
-            supplied=supplied,
-            on_violation=document["on_violation"],
-            max_pending=document["max_pending"],
-        )
-        if len(waiting) > curator.max_pending:
-            raise ValueError("more decisions wait than may")
-        curator._sessions = sessions
-        curator._pending = dict(zip(waiting, actions, strict=True))
-        curator._rounds = rounds
-        return curator
+        """Continue from what `Keeper.open` found, where the last call returned.
 
-    def document(self) -> dict[str, Any]:
-        """All that a save file has to hold. Secret: it contains the actions that wait."""
-        self._require_own_process()
+        A state older than its ledger is refused: something was shown that it does not know of.
+        """
+        state = restored(document, records, source=source, supplied=supplied)
+        release = state.release()
+        digest = fingerprint(release) if release.number else None
+        if supplied is not None and 0 < release.number == len(ledger):
+            digest = ledger.entries[-1].sha256  # what was supplied need not come out the same
+        missing = ledger.reconcile(release.number, release.rows, digest)
+        if missing is not None:
+            keeper.note(missing)
+        self = cls(state, ledger)
+        self._release = release
+        self._keeper = keeper
+        self._extra = extra
+        return self
+
+    def save(self, path: str | os.PathLike[str] | None, extra: dict[str, Any]) -> None:
+        """Keep the curator in files from now on, or bring its snapshot up to date."""
+        self._require_usable()
         with self._lock:
-            dim = self.mechanism.setting.problem.dim
-            past = {**self._sessions, **({self._name: self._rounds} if self._rounds else {})}
-            return {
-                "mechanism": description.to_json(self.mechanism),
-                "supplied": self._supplied is not None,
-                "on_violation": self.on_violation,
-                "max_pending": self.max_pending,
-                "state": {
-                    "sessions": [list(item) for item in past.items()],
-                    "rounds": self._rounds,
-                    "rows": self.rows,
-                    "released": self._sums.released,
-                    "releases": self._sums.number,
-                    "waiting": list(self._pending),
-                    "actions": storage.encode(np.reshape(list(self._pending.values()), (-1, dim))),
-                    "sums": {
-                        name: storage.encode(part) for name, part in self._sums.state().items()
-                    },
-                },
-            }
+            self._show()
+            body = {**extra, **self._state.document()}
+            if self._keeper is None:
+                if path is None:
+                    raise ParameterError("path", "is missing; say where to keep the learner")
+                self._keeper = self._created(path, body)
+                self._astray = False
+            elif path is not None and Path(path).resolve() != self._keeper.path:
+                raise ParameterError(
+                    "path",
+                    "is not where this learner is kept; a second file could be continued as well, "
+                    "so leave it out, or close the learner and move its files",
+                )
+            else:
+                self._keeper.compact(body)
+            self._extra = extra
+
+    def _created(self, path: str | os.PathLike[str], body: dict[str, Any]) -> Keeper:
+        """New files; if an interrupt comes when they stand, only they may continue."""
+        self._astray = True
+        try:
+            return Keeper.create(path, body, self._ledger)
+        except (OSError, DiscreetError):
+            self._astray = False
+            raise
+        except BaseException:
+            self._astray = Path(path).exists()
+            raise
+
+    def close(self) -> None:
+        """Bring the files up to date and give them up; nothing more can be done with it then."""
+        with self._lock:
+            if self._keeper is None or self._keeper.closed:
+                return
+            try:
+                self.save(None, self._extra)
+            finally:
+                self._keeper.close()
+
+    @property
+    def ledger(self) -> Ledger:
+        """All releases so far."""
+        self._require_usable()
+        with self._lock:
+            self._show()
+            return self._ledger
+
+    @property
+    def path(self) -> Path | None:
+        """Where the curator is kept, if it is."""
+        return None if self._keeper is None else self._keeper.path
 
     @property
     def rounds(self) -> int:
         """How many decisions have been opened."""
-        return self._rounds
+        return self._state.waiting.rounds
 
     @property
     def rows(self) -> int:
         """How many of them have had their reward."""
-        return self._sums.rows
+        return self._state.sums.rows
 
     @property
     def waiting(self) -> int:
         """How many still wait for one."""
-        return len(self._pending)
+        return len(self._state.waiting)
 
     def admit(self, actions: ArrayLike) -> F64:
         """A bounded copy of a decision set, if there is a round left to play."""
-        self._require_own_process()
-        self._require_a_round()
-        return rows.bounded_actions(self.mechanism.setting.problem, actions, self.on_violation)
+        self._require_usable()
+        self._state.require_a_round()
+        problem = self.mechanism.setting.problem
+        return rows.bounded_actions(problem, actions, self._state.on_violation)
 
-    def open(self, action: F64) -> str:
+    def remember(self, action: F64) -> str:
         """Remember a chosen action until its reward comes; the decision's id."""
-        self._require_own_process()
+        self._require_usable()
+        state = self._state
         with self._lock:
-            self._require_a_round()
-            if len(self._pending) >= self.max_pending:
-                del self._pending[next(iter(self._pending))]
-            decision = f"{self._name}-{self._rounds}"
-            self._pending[decision] = action
-            self._rounds += 1
+            state.require_a_round()
+            decision = state.waiting.next_id()
+            self._change(
+                lambda: state.opened(decision, action),
+                lambda: state.waiting.open(decision, action),
+            )
             return decision
 
     def learn(self, decision: object, reward: object) -> None:
         """Close a decision with its reward.
 
-        Noise is drawn first. Then the action is taken off the waiting list, and only then is the
-        row added: an interrupt in between loses a row rather than count it twice.
+        Noise is drawn first and written down with the row. The row is in when this returns, and
+        on the disk if the curator is kept. If the release cannot be made or the ledger cannot be
+        written then, that is tried again before anybody sees the release.
         """
-        problem = self.mechanism.setting.problem
-        self._require_own_process()
+        self._require_usable()
+        state = self._state
         with self._lock:
-            waiting = self._waiting(decision)
-            action = self._pending[waiting]
-            value = rows.bounded_reward(problem, reward, self.on_violation)
-            row = np.empty(linalg.packed_size(problem.dim))
-            linalg.pack_row(action, value, row)
-            fresh = self._sums.prepared()
-            before = self._release
-            self._release = None
-            del self._pending[waiting]
-            if not self._sums.add(row, fresh):
-                self._release = before  # the row waits in its batch for the next release
+            self._show()
+            waiting = state.waiting.require(decision)
+            value = rows.bounded_reward(self.mechanism.setting.problem, reward, state.on_violation)
+            fresh = state.sums.prepared()
+            self._change(
+                lambda: state.learned(waiting, value, fresh),
+                lambda: state.take_in(waiting, value, fresh),
+            )
+            with suppress(Exception):  # the row is in, and this is tried again before it is shown
+                self._show()
 
     def forget(self, decision: object) -> None:
         """Give up a decision whose reward will not come, and erase its action."""
-        self._require_own_process()
+        self._require_usable()
+        state = self._state
         with self._lock:
-            del self._pending[self._waiting(decision)]
+            waiting = state.waiting.require(decision)
+            self._change(lambda: state.forgotten(waiting), lambda: state.waiting.take(waiting))
+
+    def _change(self, record: Callable[[], dict[str, Any]], make: Callable[[], object]) -> None:
+        """Write a change down, if the curator is kept, and make it.
+
+        If it cannot be made, it is taken back. An interrupt that comes when it has been made in
+        part or in whole makes all later calls refuse: the files have it, and it is to be reloaded.
+        """
+        keeper = self._keeper
+        if keeper is None:
+            make()
+            return
+        before = self._state.counters()
+        keeper.record(record())
+        try:
+            make()
+            keeper.settle()
+        except BaseException:
+            if self._state.counters() == before:
+                keeper.withdraw()
+            raise
+        if keeper.records >= _LONG:
+            with suppress(OSError):  # the journal only gets longer
+                self.save(None, self._extra)
 
     def release(self) -> Release:
         """The current release; the same object until there is a new one."""
-        self._require_own_process()
+        self._require_usable()
         with self._lock:
-            if self._release is None:
-                self._release = self._make_release()
-            return self._release
+            return self._show()
 
-    def _make_release(self) -> Release:
-        dim = self.mechanism.setting.problem.dim
-        gram, moment = np.empty((dim, dim)), np.empty(dim)
-        self._sums.unpack(self.mechanism.shift, gram, moment)
-        if self._supplied is not None:
-            extra = perturbations.checked(self._supplied, self.rows + 1, dim)
-            gram += extra[0]
-            moment += extra[1]
-        return Release(
-            number=self._sums.number,
-            rows=self._sums.released,
-            gram=gram,
-            moment=moment,
-            mechanism=self.mechanism,
-        )
+    def _show(self) -> Release:
+        """The current release, which is in the ledger before anybody sees it."""
+        release, number = self._release, self._state.sums.number
+        if release is not None and release.number == number:
+            return release
+        release = self._state.release()
+        if len(self._ledger) < number:
+            self._ledger.add(number, release.rows, fingerprint(release))
+        if self._keeper is not None and self._keeper.noted < number:
+            self._keeper.note(self._ledger.entries[number - 1])
+        self._release = release
+        return release
 
-    def _require_own_process(self) -> None:
+    def _require_usable(self) -> None:
         if os.getpid() != self._process:
             raise WrongProcessError(
                 "process",
                 "is not the one this learner was made in; a fork would show the same noise on "
                 "other data, so keep the learner in one process",
             )
-
-    def _require_a_round(self) -> None:
-        horizon = self.mechanism.setting.horizon
-        if self._rounds >= horizon:
-            raise HorizonReachedError(
-                "horizon",
-                f"all {horizon} rounds have been played; the guarantee covers no more, so start a "
-                "new learner with a longer horizon",
+        if self._astray:
+            raise ReloadNeededError(
+                "learner", "was interrupted while its files were made; load it from there"
             )
-
-    def _waiting(self, decision: object) -> str:
-        """A decision's id, if it waits for its reward.
-
-        Ids start with a name that is drawn anew whenever a learner is made or restored, so that a
-        decision lost in a crash cannot be mistaken for a later one.
-        """
-        given = decision if isinstance(decision, str) else ""
-        if given in self._pending:
-            return given
-        name, _, number = given.rpartition("-")
-        end = self._rounds if name == self._name else self._sessions.get(name, 0)
-        digits = number.isdecimal() and len(number) <= len(str(end))
-        if not digits or int(number) >= end:
-            raise UnknownDecisionError(
-                "decision", "was not made by this learner; pass what its `choose` returned"
-            )
-        raise DecisionClosedError(
-            "decision",
-            "has had its reward, was forgotten, or was given up because more than "
-            f"max_pending={self.max_pending} decisions waited; each decision takes one reward",
-        )
+        if self._keeper is not None and self._keeper.closed:
+            raise ReloadNeededError("learner", "was closed; load it again from its file")
 
     def __repr__(self) -> str:
         return (
@@ -290,9 +302,20 @@ class Curator:
         raise TypeError("a learner cannot be copied or pickled; use save and load")
 
 
-def _honest(mechanism: Mechanism, source: NoiseSource) -> Mechanism:
-    """Withdraw the promise if the noise could be repeated."""
-    if mechanism.noise is None or source.secret:
-        return mechanism
-    reason = "its noise comes from a seed and can be repeated"
-    return replace(mechanism, guarantee=mechanism.guarantee.voided(reason))
+def restored(
+    document: dict[str, Any],
+    records: list[dict[str, Any]],
+    *,
+    source: NoiseSource | None = None,
+    supplied: perturbations.Perturbations | None = None,
+) -> State:
+    """The state that a snapshot and the records since lead to; CorruptFileError if to none."""
+    try:
+        state = State.resume(document, SystemNoise() if source is None else source, supplied)
+        for record in records:
+            state.again(record)
+    except _BAD:
+        raise CorruptFileError(
+            "path", "holds settings that do not fit together; restore it from a backup"
+        ) from None
+    return state

@@ -29,7 +29,9 @@ def to_json(mechanism: Mechanism) -> dict[str, Any]:
 
 def from_json(entry: dict[str, Any]) -> Mechanism:
     """The mechanism again, with every number checked as at its first construction."""
-    setting = dict(entry["setting"])
+    setting, guarantee = dict(entry["setting"]), dict(entry["guarantee"])
+    if any(isinstance(part, dict | list) for part in guarantee.values()):
+        raise ValueError("no such guarantee")
     setting["problem"] = Problem(**setting["problem"])
     return Mechanism(
         variant=str(entry["variant"]),
@@ -38,7 +40,7 @@ def from_json(entry: dict[str, Any]) -> Mechanism:
         strategy=strategies.from_json(entry["strategy"]),
         noise=families.from_json(entry["noise"]),
         confidence=_confidence_again(entry["confidence"]),
-        guarantee=Guarantee(**entry["guarantee"]),
+        guarantee=Guarantee(**guarantee),
     )
 
 

@@ -1,57 +1,76 @@
 """Save files: one JSON object, versioned, with a digest, written atomically and for the owner only.
 
-The format is open: a ``body`` of plain JSON in which an array is its shape and its numbers as
-little-endian 64-bit floats in base64, and the SHA-256 of that body written with sorted keys and
-no spaces. There is no code in it and no pickle.
+The format is open: a ``body`` of plain JSON, and the SHA-256 of that body written with sorted keys
+and no spaces. An array is its shape and its numbers: as little-endian 64-bit floats or integers in
+base64, or, where integers may be of any size, as a list of hexadecimal texts. There is no code in
+it and no pickle.
 """
 
 import base64
 import binascii
-import hashlib
 import json
+import math
 import os
+import re
 import tempfile
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet import canonical
 from discreet.errors import CorruptFileError, FileVersionError
-
-F64 = NDArray[np.float64]
 
 FORMAT = "discreet-learner"
 VERSION = 1
+
+FLOATS, WHOLE, INTEGERS = "float64", "int64", "integers"
+_PACKED = {FLOATS: "<f8", WHOLE: "<i8"}
+_KINDS = {"f": FLOATS, "i": WHOLE}
+_INTEGER = re.compile(r"0|-?[1-9a-f][0-9a-f]*")
+_MOST_AXES = 8
+_LONGEST_AXIS = 2**31
 
 
 def write(path: str | os.PathLike[str], body: dict[str, Any]) -> None:
     """Write a body so that a reader sees either the old file or the whole new one."""
     target = Path(path)
-    document = {"format": FORMAT, "version": VERSION, "sha256": _digest(body), "body": body}
+    data = render(body)
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # mode 0600
     try:
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            json.dump(document, file, indent=1)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         Path(name).replace(target)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The body of a save file, checked for format, version and digest."""
+    return parse(Path(path).read_bytes())
+
+
+def render(body: dict[str, Any]) -> bytes:
+    """A save file's contents."""
+    document = {"format": FORMAT, "version": VERSION, "sha256": digest(body), "body": body}
+    return json.dumps(document, indent=1).encode("ascii")
+
+
+def parse(data: bytes) -> dict[str, Any]:
+    """The body again; for bytes that are no save file a `StateFileError`, and no other error."""
     try:
-        document = json.loads(Path(path).read_bytes(), parse_constant=_no_constants)
-    except (ValueError, RecursionError):
+        document = canonical.parse(data)
+    except ValueError:
         document = None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise CorruptFileError("path", "is not a discreet save file; restore it from a backup")
     version = document.get("version")
-    if not isinstance(version, int) or version < 1:
+    if type(version) is not int or version < 1:
         raise CorruptFileError("path", "has no valid format version; restore it from a backup")
     if version > VERSION:
         raise FileVersionError(
@@ -60,36 +79,43 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
             "update discreet to open it",
         )
     body = document.get("body")
-    if not isinstance(body, dict) or document.get("sha256") != _digest(body):
+    if not isinstance(body, dict) or document.get("sha256") != _digest_if_any(body):
         raise CorruptFileError("path", "was truncated or altered; restore it from a backup")
     return body
 
 
-def encode(array: F64) -> dict[str, Any]:
-    """An array as JSON."""
-    data = base64.b64encode(np.ascontiguousarray(array, dtype="<f8").tobytes())
-    return {"shape": list(array.shape), "float64": data.decode("ascii")}
+def digest(body: dict[str, Any]) -> str:
+    """The SHA-256 that a save file has for its body."""
+    return canonical.digest(body)
 
 
-def decode(entry: Any) -> F64:  # noqa: ANN401  # whatever a file may hold
-    """The array again; ValueError or TypeError if it is not one, or not finite."""
-    try:
-        data = base64.b64decode(entry["float64"], validate=True)
-    except binascii.Error as error:
-        raise ValueError("not base64") from error
-    array = np.frombuffer(data, dtype="<f8").astype(np.float64).reshape(entry["shape"])
+def encode(array: NDArray[Any]) -> dict[str, Any]:
+    """An array as JSON: floats, 64-bit integers, or Python integers of any size (dtype object)."""
+    shape = list(array.shape)
+    if array.dtype == object:
+        return {"shape": shape, INTEGERS: [f"{int(number):x}" for number in array.ravel()]}
+    kind = _KINDS[array.dtype.kind]
+    data = base64.b64encode(np.ascontiguousarray(array, dtype=_PACKED[kind]).tobytes())
+    return {"shape": shape, kind: data.decode("ascii")}
+
+
+def decode(entry: Any, kind: str = FLOATS) -> NDArray[Any]:  # noqa: ANN401  # whatever a file holds
+    """The array again; ValueError if it is not one of this kind, or not finite."""
+    if not isinstance(entry, dict) or entry.keys() != {"shape", kind}:
+        raise ValueError(f"not an array of {kind}")
+    shape = _shape(entry["shape"])
+    if kind == INTEGERS:
+        return _integers(entry[kind], shape)
+    data = _from_base64(entry[kind], 8 * math.prod(shape))
+    native = np.dtype(_PACKED[kind]).newbyteorder("=")
+    array = np.frombuffer(data, dtype=_PACKED[kind]).astype(native).reshape(shape)
     if not np.isfinite(array).all():
         raise ValueError("not finite")
     return array
 
 
-def _digest(body: dict[str, Any]) -> str:
-    canonical = json.dumps(body, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename itself durable, where the system allows it."""
+def sync_folder(folder: Path) -> None:
+    """Make a rename itself durable, where the system allows it."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:  # pragma: no cover  # not every system opens folders
@@ -100,5 +126,39 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _no_constants(name: str) -> NoReturn:
-    raise ValueError(name)
+def _digest_if_any(body: dict[str, Any]) -> str | None:
+    try:
+        return digest(body)
+    except ValueError:
+        return None
+
+
+def _shape(found: object) -> tuple[int, ...]:
+    """A shape that an array may have. Sizes are compared before anything is allocated."""
+    if not isinstance(found, list) or len(found) > _MOST_AXES:
+        raise ValueError("not a shape")
+    if not all(type(axis) is int and 0 <= axis < _LONGEST_AXIS for axis in found):
+        raise ValueError("not a shape")
+    return tuple(found)
+
+
+def _from_base64(text: object, size: int) -> bytes:
+    if not isinstance(text, str) or len(text) != 4 * math.ceil(size / 3):
+        raise ValueError("not as many numbers as the shape says")
+    try:
+        data = base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise ValueError("not base64") from error
+    if len(data) != size:
+        raise ValueError("not as many numbers as the shape says")
+    return data
+
+
+def _integers(texts: object, shape: tuple[int, ...]) -> NDArray[Any]:
+    if not isinstance(texts, list) or len(texts) != math.prod(shape):
+        raise ValueError("not as many numbers as the shape says")
+    if not all(isinstance(text, str) and _INTEGER.fullmatch(text) for text in texts):
+        raise ValueError("not integers")
+    array = np.empty(len(texts), dtype=object)
+    array[:] = [int(text, 16) for text in texts]
+    return array.reshape(shape)
