@@ -8,13 +8,16 @@ CLUSTER := .venv/.cluster
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
   --disable-pip-version-check --editable
 
-.PHONY: demo test test-cluster lint format bench bench-kernels clean
+.PHONY: demo test test-nightly test-cluster lint format bench bench-kernels clean
 
 demo: $(USE)
 	$(BIN)/discreet demo
 
 test: lint
 	$(BIN)/pytest -n 2 -q
+
+test-nightly: $(DEVELOP)
+	$(BIN)/pytest -n 2 -m nightly -q
 
 test-cluster: $(CLUSTER)
 	$(BIN)/pytest -m cluster -q tests/experiments

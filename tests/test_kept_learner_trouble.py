@@ -175,7 +175,7 @@ def test_a_snapshot_that_fails_by_itself_is_tried_again(
     assert len(journal.read_bytes().splitlines()) == 7
     assert_same(crashed(learner, tmp_path / "crashed"), learner)
     played(learner, 1)
-    assert len(journal.read_bytes().splitlines()) == 2  # the choice led to one, and the reward came after it
+    assert len(journal.read_bytes().splitlines()) == 2  # by the choice
     assert_same(crashed(learner, tmp_path / "again"), learner)
 
 

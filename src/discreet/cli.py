@@ -8,6 +8,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from discreet import __version__, console
+from discreet.commands.audit import audit
+from discreet.commands.ledger import ledger
 from discreet.errors import DiscreetError, ParameterError
 from discreet.options import (
     OPEN,
@@ -287,6 +289,10 @@ def bench(
         console.print_table(title, columns, list(rows))
         for remark in remarks:
             console.print_text(f"- {remark}")
+
+
+app.command()(audit)
+app.command()(ledger)
 
 
 def _variant(
