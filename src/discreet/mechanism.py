@@ -296,7 +296,7 @@ class Mechanism:
             return max(1, self.schedule.count(self.setting.horizon))
         return max(1, self.schedule.require_few(self.setting.horizon))
 
-    @property
+    @cached_property
     def grid(self) -> Grid | None:
         """What rows and noise are whole multiples of; None if they are floating-point numbers."""
         return self.noise.grid if isinstance(self.noise, OnGrid) else None

@@ -1,0 +1,120 @@
+"""The rows that attacks play are the worst ones, and neighbours differ in one person's rounds."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from discreet import Privacy, Problem, Setting, accounting
+from discreet.audit import streams
+from discreet.mechanism import Mechanism
+from discreet.noise.gaussian import GaussianNoise
+from discreet.schedules import batches
+from discreet.tight import Tight
+
+
+def mechanism(
+    dim: int = 3,
+    *,
+    std: float = 1.0,
+    moment_std: float = 1.6,
+    action_norm: float = 1.0,
+    reward_bound: float = 1.0,
+    **privacy: object,
+) -> Mechanism:
+    problem = Problem(dim=dim, action_norm=action_norm, reward_bound=reward_bound, theta_norm=1.0)
+    row = Tight(schedule=batches(4), ratio=moment_std / std)
+    target = Privacy(epsilon=1.0, delta=1e-6, **privacy)
+    built = row.mechanism(Setting(problem=problem, horizon=12), target, noise="float")
+    return replace(built, noise=GaussianNoise(std=std, moment_std=moment_std))
+
+
+def whitened(pair: streams.Pair, noise: GaussianNoise) -> float:
+    gram = np.outer(pair.one.action, pair.one.action)
+    gram -= np.outer(pair.other.action, pair.other.action)
+    moment = pair.one.action * pair.one.reward - pair.other.action * pair.other.reward
+    return math.hypot(
+        np.linalg.norm(gram) / (math.sqrt(2) * noise.std),
+        np.linalg.norm(moment) / noise.moment_std,
+    )
+
+
+@pytest.mark.parametrize("neighbours", ["replacement", "add-remove"])
+@pytest.mark.parametrize("scales", [(1.0, 1.6), (2.0, 1.0), (1.0, 1.0), (0.3, 7.0)])
+@pytest.mark.parametrize("bounds", [(1.0, 1.0), (2.0, 0.5), (0.5, 3.0)])
+def test_the_worst_pair_costs_what_accounting_says_a_row_costs(
+    neighbours: str, scales: tuple[float, float], bounds: tuple[float, float]
+) -> None:
+    built = mechanism(
+        std=scales[0],
+        moment_std=scales[1],
+        action_norm=bounds[0],
+        reward_bound=bounds[1],
+        neighbours=neighbours,
+    )
+    cost = accounting.row_cost(
+        action_norm=bounds[0],
+        reward_bound=bounds[1],
+        gram_std=scales[0],
+        moment_std=scales[1],
+        neighbours=neighbours,
+    )
+    assert whitened(streams.worst_pair(built), built.noise) == pytest.approx(cost, rel=1e-12)
+
+
+def test_the_worst_pair_is_within_bounds() -> None:
+    for row in streams.worst_pair(mechanism(action_norm=2.0, reward_bound=0.5)):
+        assert np.linalg.norm(row.action) <= 2.0 * (1 + 1e-15)
+        assert abs(row.reward) <= 0.5
+
+
+def test_in_one_dimension_no_pair_on_a_grid_is_worse() -> None:
+    for moment_std in (1.6, 2.0, 5.0):
+        built = mechanism(1, moment_std=moment_std)
+        worst = whitened(streams.worst_pair(built), built.noise)
+        actions = np.linspace(-1, 1, 81)
+        others = [
+            whitened(
+                streams.Pair(
+                    streams.Row(np.array([1.0]), 1.0), streams.Row(np.array([action]), reward)
+                ),
+                built.noise,
+            )
+            for action in actions
+            for reward in (-1.0, 1.0)
+        ]
+        assert max(others) <= worst + 1e-12
+        assert max(others) >= worst - 1e-2
+
+
+def test_worlds_differ_in_one_persons_rounds_and_in_nothing_else() -> None:
+    built = mechanism(contributions_per_user=3)
+    pair = streams.worst_pair(built)
+    found = streams.worlds(built, pair, (4, 8, 12), first=4)
+    rows = [[row for part in stream.parts for row in part] for stream in found.streams]
+    differ = [not np.array_equal(a[0], b[0]) or a[1] != b[1] for a, b in zip(*rows, strict=True)]
+    assert np.flatnonzero(differ).tolist() == [4, 5, 6]
+    expected = np.multiply.outer([0, 0, 3, 3], pair.difference)
+    assert np.array_equal(found.shift, expected)
+
+
+def test_the_shift_is_the_difference_of_the_sums() -> None:
+    built = mechanism()
+    pair = streams.worst_pair(built)
+    found = streams.worlds(built, pair, (4, 8), first=4)
+    for number in (1, 2):
+        sums = [
+            sum(
+                streams.Row(actions[0], reward).sums()
+                for part in stream.parts[:number]
+                for actions, reward in part
+            )
+            for stream in found.streams
+        ]
+        assert np.allclose(sums[0] - sums[1], found.shift[number])
+
+
+def test_only_the_releases_within_the_horizon_are_looked_at() -> None:
+    assert streams.release_times(mechanism(), 32) == (4, 8, 12)
+    assert streams.release_times(mechanism(), 2) == (4, 8)
