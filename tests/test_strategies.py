@@ -104,7 +104,7 @@ def test_a_node_of_a_tree_shows_only_when_its_batches_are_over(name: str, releas
 def test_the_column_norm_is_the_longest_column_rounded_up(name: str, releases: int) -> None:
     found = strategy(name, releases)
     longest = norms(found.encoder(releases), 0).max()
-    assert longest <= found.column_norm(releases) <= longest * (1 + 1e-9)
+    assert longest <= found.column_norm(releases) <= longest * (1 + 2e-7)
 
 
 @each_size

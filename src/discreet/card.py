@@ -4,7 +4,8 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from discreet.mechanism import HasTwoScales, Mechanism
+from discreet.cost import HasTwoScales
+from discreet.mechanism import Mechanism
 from discreet.noise import families
 from discreet.noise.exact import ExactNoise
 from discreet.version import __version__

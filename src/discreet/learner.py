@@ -202,7 +202,7 @@ class LinUCB:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self.close()  # says nothing, so what ended the block stays what it was
 
     def __repr__(self) -> str:
         return (

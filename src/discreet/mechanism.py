@@ -6,17 +6,17 @@ Nothing here holds or sees a row. A `Mechanism` is public and travels with every
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import accounting, checks, tails
+from discreet.cost import HasTwoScales, OnGrid, total_cost
 from discreet.errors import ParameterError
 from discreet.grid import Grid
-from discreet.kernels import linalg, sums, width
+from discreet.kernels import sums, width
 from discreet.kernels.rounds import Noise, Standing
-from discreet.noise import feedback
 from discreet.noise.source import NoiseSource
 from discreet.privacy import Guarantee
 from discreet.problem import Problem
@@ -107,14 +107,6 @@ class NoiseBounds:
         checks.at_least("gamma", self.gamma, 0.0)
 
 
-def person_cost(strategy: Strategy, schedule: Schedule, releases: int, contributions: int) -> float:
-    """What one person's rounds cost over all releases, as a multiple of one row in one sum."""
-    if isinstance(strategy, Tree) and schedule.every_round:
-        depth = accounting.tree_depth(releases)
-        return accounting.tree_cost(row_cost=1.0, depth=depth, contributions=contributions)
-    return accounting.upwards(contributions * strategy.column_norm(releases))
-
-
 class RadiusTerms(NamedTuple):
     """beta_t = noise_scale * sqrt(log det V_t + log_offset) + bias."""
 
@@ -174,32 +166,6 @@ class NodeNoise(Protocol):
 
     def describe(self, setting: Setting) -> dict[str, float]:
         """The scale, under the names that plans use."""
-
-
-@runtime_checkable
-class HasTwoScales(Protocol):
-    """Gaussian noise: a deviation for the Gram matrix and one for the moment."""
-
-    @property
-    def std(self) -> float:
-        """Of the Gram matrix, off its diagonal."""
-
-    @property
-    def moment_std(self) -> float:
-        """Of the moment."""
-
-
-@runtime_checkable
-class OnGrid(HasTwoScales, Protocol):
-    """Gaussian noise in whole multiples of a grid's steps."""
-
-    @property
-    def grid(self) -> Grid:
-        """The steps."""
-
-    @property
-    def least_steps(self) -> int:
-        """The smallest parameter of a draw, in steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -307,28 +273,20 @@ class Mechanism:
 
         None without Gaussian noise, and where nothing is promised.
         """
+        noise: object = self.noise
         if self.strategy is None or not self.guarantee.private:
             return None
-        noise: object = self.noise
         if not isinstance(noise, HasTwoScales):
             return None
-        problem, size = self.setting.problem, linalg.packed_size(self.setting.problem.dim)
-        one = accounting.row_cost(
-            action_norm=problem.action_norm,
-            reward_bound=problem.reward_bound,
-            gram_std=noise.std,
-            moment_std=noise.moment_std,
+        return total_cost(
+            noise,
+            self.setting.problem,
+            schedule=self.schedule,
+            strategy=self.strategy,
+            releases=self.releases,
             neighbours=self.guarantee.neighbours,
+            contributions=self.guarantee.contributions_per_user,
         )
-        rounds = person_cost(
-            self.strategy, self.schedule, self.releases, self.guarantee.contributions_per_user
-        )
-        lost = 0.0
-        if isinstance(noise, OnGrid):
-            lost = feedback.slack(
-                self.strategy, releases=self.releases, size=size, std=noise.least_steps
-            )
-        return accounting.upwards(rounds * one + lost)
 
     @cached_property
     def width_terms(self) -> width.Terms:

@@ -80,7 +80,8 @@ class Schedule:
         if horizon <= self.start:
             return
         rows = np.geomspace(self.start, horizon, 1000)
-        step = np.minimum(np.minimum(self.ratio * rows, self.root * np.sqrt(rows)), self.batch)
+        with np.errstate(over="ignore"):  # infinity is right then
+            step = np.minimum(np.minimum(self.ratio * rows, self.root * np.sqrt(rows)), self.batch)
         pace = 1 / np.maximum(1.0, step)
         if float(np.trapezoid(pace, rows)) > 2 * MOST_RELEASES:
             raise self._too_many(horizon)

@@ -152,7 +152,9 @@ class Buffered:
         pairs = np.multiply.outer(decays, decays)
         series = (1 - pairs ** (releases - 1)) / (1 - pairs)
         square = 1 + float(weights @ series @ weights)
-        return math.sqrt(square) * (1 + 1e-11)
+        # What cancels in 1 - pairs loses more digits the nearer a decay is to one.
+        lost = max(1e-11, 2e-16 / float(1 - decays.max(initial=0.0)))
+        return math.sqrt(square) * (1 + lost)
 
     def row_norms(self, releases: int, numbers: I64) -> F64:
         """By running the recurrence on a single impulse."""
@@ -260,6 +262,10 @@ class Optimised(_Written):
         checks.within("turns", checks.count("turns", turns), 1, 10_000)
         object.__setattr__(self, "turns", int(turns))
 
+    def column_norm(self, releases: int) -> float:
+        """The longest column, with room for what another machine makes of the same weights."""
+        return super().column_norm(releases) * (1 + 1e-7)
+
     def _matrices(self, releases: int) -> tuple[F64, F64]:
         if releases != len(self.weights):
             raise ParameterError(
@@ -318,7 +324,12 @@ def _optimised(weights: tuple[float, ...], turns: int) -> tuple[F64, F64]:
     gram = square_root / root[:, None] / root
     gram /= np.diag(gram).max()
     # C^T C = gram with C lower triangular: a Cholesky factor of the reversed matrix, reversed.
-    encoder = np.linalg.cholesky(gram[::-1, ::-1])[::-1, ::-1].T
+    try:
+        encoder = np.linalg.cholesky(gram[::-1, ::-1])[::-1, ::-1].T
+    except np.linalg.LinAlgError:
+        raise ParameterError(
+            "weights", "are too far apart to be computed with; give some nearer to each other"
+        ) from None
     encoder = np.tril(encoder)
     decoder = _decoder(encoder)
     for matrix in (encoder, decoder):  # they are shared, and noise is calibrated by them

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from discreet import learner as learners
 from discreet.audit import bounds, canaries, rewinding, scores, streams
 from discreet.audit.trials import Effort, Evidence, Learner, Make, Part, gather, require_a_release
+from discreet.cost import HasTwoScales
 from discreet.errors import OutOfBoundsError
-from discreet.mechanism import HasTwoScales, Mechanism
+from discreet.mechanism import Mechanism
 
 F64 = NDArray[np.float64]
 

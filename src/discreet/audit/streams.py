@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import accounting
-from discreet.mechanism import HasTwoScales, Mechanism
+from discreet.cost import HasTwoScales
+from discreet.mechanism import Mechanism
 from discreet.problem import Problem
 
 F64 = NDArray[np.float64]

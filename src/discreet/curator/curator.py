@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet import perturbations
 from discreet.card import privacy_card
-from discreet.curator import rows
+from discreet.curator import description, rows
 from discreet.curator.keeping import Keeper
 from discreet.curator.state import State
 from discreet.errors import (
@@ -102,6 +102,11 @@ class Curator:
         A state older than its ledger is refused: something was shown that it does not know of.
         """
         state = restored(document, records, source=source, supplied=supplied)
+        if state.mechanism.guarantee.epsilon != document["mechanism"]["guarantee"]["epsilon"]:
+            raise ParameterError(
+                "noise_source",
+                "can be repeated, and this learner promises privacy; leave it out",
+            )
         release = state.release()
         digest = fingerprint(release) if release.number else None
         if supplied is not None and 0 < release.number == len(ledger):
@@ -124,6 +129,7 @@ class Curator:
             if self._keeper is None:
                 if path is None:
                     raise ParameterError("path", "is missing; say where to keep the learner")
+                description.require_storable(self.mechanism)
                 self._keeper = self._created(path, body)
                 self._astray = False
             elif path is not None and Path(path).resolve() != self._keeper.path:
@@ -154,7 +160,8 @@ class Curator:
             if self._keeper is None or self._keeper.closed:
                 return
             try:
-                self.save(None, self._extra)
+                with suppress(OSError, ReloadNeededError):  # the journal has everything
+                    self.save(None, self._extra)
             finally:
                 self._keeper.close()
 

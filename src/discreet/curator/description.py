@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from discreet import checks, strategies
+from discreet.errors import ParameterError
 from discreet.mechanism import JointWidth, Mechanism, NoiseBounds, Radius, Setting
 from discreet.noise import families
 from discreet.privacy import Guarantee
@@ -42,6 +43,20 @@ def from_json(entry: dict[str, Any]) -> Mechanism:
         confidence=_confidence_again(entry["confidence"]),
         guarantee=Guarantee(**guarantee),
     )
+
+
+def require_storable(mechanism: Mechanism) -> None:
+    """Refuse to store what could not be restored, such as a strategy of the caller's own."""
+    try:
+        same = from_json(to_json(mechanism)) == mechanism
+    except (LookupError, TypeError, ValueError):
+        same = False
+    if not same:
+        raise ParameterError(
+            "variant",
+            "has a strategy or noise of your own, which a file cannot hold; keep the learner in "
+            "memory",
+        )
 
 
 def _confidence(confidence: Radius | JointWidth) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from discreet.release import Release
 
 F64 = NDArray[np.float64]
 
+_FLOATING = "; noise is drawn and added in floating point, whose rounding this does not cover"
+
 
 class State:
     """Sums of rows, and actions that wait to become rows.
@@ -184,11 +186,17 @@ def _array(entry: dict[str, Any]) -> NDArray[Any]:
 
 
 def _honest(mechanism: Mechanism, source: NoiseSource) -> Mechanism:
-    """Withdraw the promise if the noise could be repeated."""
-    if mechanism.noise is None or source.secret:
+    """Withdraw the promise if the noise could be repeated; say if rounding is not covered."""
+    guarantee = mechanism.guarantee
+    if mechanism.noise is None or not guarantee.private:
         return mechanism
-    reason = "its noise comes from a seed and can be repeated"
-    return replace(mechanism, guarantee=mechanism.guarantee.voided(reason))
+    if not source.secret:
+        reason = "its noise comes from a seed and can be repeated"
+        return replace(mechanism, guarantee=guarantee.voided(reason))
+    if mechanism.grid is not None or guarantee.argument.endswith(_FLOATING):
+        return mechanism
+    argument = guarantee.argument + _FLOATING
+    return replace(mechanism, guarantee=replace(guarantee, argument=argument))
 
 
 def _sums_of(mechanism: Mechanism) -> type[PrefixSums]:

@@ -63,7 +63,7 @@ SIZES = {
             "gaussian": (0.25, 1.0, 3.0, 10.0, 30.0, 80.0),
         },
         rounds=published.SHOWN,
-        seeds=4,
+        seeds=3,
     ),
 }
 

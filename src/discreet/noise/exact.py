@@ -15,18 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import accounting, checks
+from discreet.cost import total_cost
 from discreet.errors import ParameterError
 from discreet.grid import COARSEST, FINEST, LARGEST_STD, ROOM, Grid
-from discreet.kernels import linalg
+from discreet.kernels import linalg, sums
 from discreet.kernels.lattice import REACH
 from discreet.kernels.rounds import Noise
-from discreet.mechanism import NodeNoise, NoiseBounds, Setting, person_cost
+from discreet.mechanism import NodeNoise, NoiseBounds, Setting
 from discreet.noise import feedback, lattice
 from discreet.noise.gaussian import GaussianNoise
 from discreet.noise.source import NoiseSource
 from discreet.privacy import Privacy
 from discreet.schedules import Schedule
-from discreet.strategies import Strategy, Tree
+from discreet.strategies import Strategy
 
 I64 = NDArray[np.int64]
 
@@ -153,12 +154,17 @@ class Use(NamedTuple):
     @property
     def draws(self) -> int:
         """No more draws than this are ever shown; a tree has two nodes a row, with idle draws."""
-        return self.size * self.releases * (4 if isinstance(self.strategy, Tree) else 1)
+        return self.size * self.releases * (4 if self.in_a_tree else 1)
+
+    @property
+    def in_a_tree(self) -> bool:
+        """Whether nodes of a tree hold the sums."""
+        return bool(self.strategy.sharing(self.releases).kind == sums.TREE)
 
     @property
     def rows(self) -> int:
         """How many rows may come together in one 64-bit sum: all in a tree, otherwise a batch."""
-        if isinstance(self.strategy, Tree):
+        if self.in_a_tree:
             return self.setting.horizon
         return self.schedule.largest_batch(self.setting.horizon)
 
@@ -188,25 +194,22 @@ def on_grid(noise: NodeNoise, use: Use) -> ExactNoise:
         )
     for bits in range(FINEST, COARSEST - 1, -1):
         found = _scaled(noise, Grid.of(use.setting.problem, bits), 1.0)
-        if found is not None and _can_be_drawn(found, use) and _fitting(found, use) >= use.rows:
+        if found is not None and _holds(found, use):
             return _certified(noise, found, use)
     raise _too_long(noise, use)
 
 
 def _certified(noise: GaussianNoise, found: ExactNoise, use: Use) -> ExactNoise:
     """Enlarge the noise until the accounting of the discrete Gaussian meets the target."""
-    least = found.least_steps
-    budget = accounting.lattice_mu(use.privacy, draws=use.draws, std=least)
-    lost = feedback.slack(use.strategy, releases=use.releases, size=use.size, std=least)
-    for margin in (0.0, 1e-14, 1e-12, 1e-10):
-        cost = _cost(found, use, lost)
+    least = math.floor(found.least_steps * feedback.narrowest(use.strategy, use.releases))
+    budget = accounting.lattice_mu(use.privacy, draws=use.draws, std=max(1, least))
+    for margin in (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6):
+        cost = _cost(found, use)
         if cost <= budget:
             return found
-        if lost >= budget:
-            break
-        larger = cost / (budget - lost) * (1.0 + margin)
+        larger = cost / budget * (1.0 + margin)
         again = _scaled(noise, found.grid, max(1.0, larger * found.std / noise.std))
-        if again is None:
+        if again is None or not _holds(again, use):
             break
         found = again
     raise ParameterError(
@@ -214,17 +217,16 @@ def _certified(noise: GaussianNoise, found: ExactNoise, use: Use) -> ExactNoise:
     )
 
 
-def _cost(law: ExactNoise, use: Use, lost: float) -> float:
-    problem, privacy = use.setting.problem, use.privacy
-    one = accounting.row_cost(
-        action_norm=problem.action_norm,
-        reward_bound=problem.reward_bound,
-        gram_std=law.std,
-        moment_std=law.moment_std,
-        neighbours=privacy.neighbours,
+def _cost(law: ExactNoise, use: Use) -> float:
+    return total_cost(
+        law,
+        use.setting.problem,
+        schedule=use.schedule,
+        strategy=use.strategy,
+        releases=use.releases,
+        neighbours=use.privacy.neighbours,
+        contributions=use.privacy.contributions_per_user,
     )
-    rounds = person_cost(use.strategy, use.schedule, use.releases, privacy.contributions_per_user)
-    return accounting.upwards(rounds * one + lost)
 
 
 def _scaled(noise: GaussianNoise, grid: Grid, scale: float) -> ExactNoise | None:
@@ -234,6 +236,11 @@ def _scaled(noise: GaussianNoise, grid: Grid, scale: float) -> ExactNoise | None
     if 2 * max(gram, moment) > LARGEST_STD:
         return None
     return ExactNoise(gram_steps=gram, moment_steps=moment, grid=grid)
+
+
+def _holds(found: ExactNoise, use: Use) -> bool:
+    """Whether all draws can be made, and no sum can overflow."""
+    return _can_be_drawn(found, use) and _fitting(found, use) >= use.rows
 
 
 def _can_be_drawn(found: ExactNoise, use: Use) -> bool:
@@ -259,7 +266,7 @@ def _too_long(noise: GaussianNoise, use: Use) -> ParameterError:
             "asks for more noise than whole numbers hold on any grid; ask for noise='float', or "
             "for more epsilon",
         )
-    if not isinstance(use.strategy, Tree):
+    if not use.in_a_tree:
         return ParameterError(
             "schedule",
             f"has batches of more than {fits:,} rows, whose sums could overflow; give a schedule "

@@ -40,6 +40,10 @@ class Feedback(Protocol):
     def widest(self) -> float:
         """The largest `spread`."""
 
+    @property
+    def narrowest(self) -> float:
+        """The smallest `spread`."""
+
     def memory(self, size: int) -> Whole:
         """What is remembered before the first batch, for packed rows of this size."""
 
@@ -59,7 +63,7 @@ class BufferFeedback:
         self._weights, self._weight_bits = _fractions(weights)
         tail = float(np.sum(weights / (1 - decays))) if decays.size else 0.0
         self.rounding = upwards(1.0 + tail * 2.0**-_GUARD)
-        self.widest = 1.0
+        self.widest = self.narrowest = 1.0
 
     def memory(self, size: int) -> Whole:
         """Empty buffers, in fixed point."""
@@ -87,6 +91,7 @@ class HistoryFeedback:
         self._encoder = encoder
         self.rounding = 1.0
         self.widest = 1.0 / float(np.diag(encoder).min())
+        self.narrowest = 1.0 / float(np.diag(encoder).max())
 
     def memory(self, size: int) -> Whole:
         """No noise yet."""
@@ -125,7 +130,14 @@ def slack(strategy: Strategy, *, releases: int, size: int, std: float) -> float:
     feedback = of(strategy, releases)
     if feedback is None:
         return 0.0
-    return upwards(feedback.rounding * math.sqrt(releases * size) / std)
+    least = std * min(1.0, feedback.narrowest)
+    return upwards(feedback.rounding * math.sqrt(releases * size) / least)
+
+
+def narrowest(strategy: Strategy, releases: int) -> float:
+    """How much smaller than one draw the smallest draw of a release is, at most."""
+    feedback = of(strategy, releases)
+    return 1.0 if feedback is None else min(1.0, feedback.narrowest)
 
 
 def _fractions(values: F64) -> tuple[Whole, int]:
