@@ -6,7 +6,17 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from discreet.bench import latency, libraries, memory, scaling, simulator, startup, suite, workload
+from discreet.bench import (
+    exactness,
+    latency,
+    libraries,
+    memory,
+    scaling,
+    simulator,
+    startup,
+    suite,
+    workload,
+)
 from discreet.bench.results import Section
 from discreet.bench.workload import Sizes
 from discreet.cli import app
@@ -52,6 +62,16 @@ def test_without_a_compiler_the_simulator_section_says_so(monkeypatch: pytest.Mo
     check(section)
     assert "gaussian_over_cpp" not in section.figures
     assert any("no working C++ compiler" in note for note in section.notes)
+
+
+def test_exactness_has_a_row_for_each_size_and_variant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        exactness, "in_own_process", lambda _, name, **given: here(exactness, name, given)
+    )
+    section = exactness.measure(TINY)
+    assert len(section.rows) == len(exactness.DIMS) * len(exactness.VARIANTS)
+    assert section.figures["tight_5_row_ratio"] > 0
+    assert section.figures["gaussian_50_release_ms"] > 0
 
 
 def test_latency_has_a_row_for_each_size_and_variant(monkeypatch: pytest.MonkeyPatch) -> None:

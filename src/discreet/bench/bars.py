@@ -96,6 +96,13 @@ BARS = (
         5.0,
         "x",
     ),
+    _most("exact release, tight, d=5", "exactness", "tight_5_release_ms", 5.0, "ms"),
+    _most("exact release, tight, d=50", "exactness", "tight_50_release_ms", 200.0, "ms"),
+    _most("exact learn beside float, tight, d=5", "exactness", "tight_5_row_ratio", 2.0, "x"),
+    _most("exact learn beside float, tight, d=50", "exactness", "tight_50_row_ratio", 2.0, "x"),
+    _most(
+        "exact learn beside float, gaussian, d=5", "exactness", "gaussian_5_mean_ratio", 2.0, "x"
+    ),
     _most("import discreet, warm", "startup", "import_seconds", 0.4, "s"),
     _most("discreet --help, warm", "startup", "help_seconds", 0.7, "s"),
     _most("peak memory, longest run played", "memory", "peak_mib", 400.0, "MiB"),

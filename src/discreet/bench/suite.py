@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from discreet.bench import bars, latency, libraries, memory, pulls, scaling, simulator, startup
+from discreet.bench import (
+    bars,
+    exactness,
+    latency,
+    libraries,
+    memory,
+    pulls,
+    scaling,
+    simulator,
+    startup,
+)
 from discreet.bench.bars import Verdict
 from discreet.bench.results import Section, Table
 from discreet.bench.workload import Sizes
@@ -16,7 +26,7 @@ from discreet.report.provenance import Provenance
 
 SECTIONS: dict[str, Callable[[Sizes], Section]] = {
     module.NAME: module.measure
-    for module in (simulator, pulls, scaling, latency, libraries, startup, memory)
+    for module in (simulator, pulls, scaling, latency, exactness, libraries, startup, memory)
 }
 
 
