@@ -1,0 +1,119 @@
+"""What a learner should hold, in plain Python, and noise that is known beforehand."""
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+import discreet
+from discreet.mechanism import Mechanism
+from discreet.release import Release
+
+F64 = NDArray[np.float64]
+Pair = tuple[float, float]
+
+
+class KnownNoise:
+    """Draws that anybody knows, so that releases can be worked out. Nothing is promised then.
+
+    Gaussian draws are zero, on the grid too: a word of 2 makes the exact sampler return zero. A
+    chi-square is its degrees of freedom, which keeps Wishart noise positive definite; the same
+    number of equal draws stands in every release of such a learner.
+    """
+
+    secret = False
+
+    def normals(self, count: int) -> F64:
+        return np.zeros(count)
+
+    def chi_squares(self, dofs: F64) -> F64:
+        return np.array(dofs, dtype=np.float64)
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        return np.full(count, 2, dtype=np.uint64)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A learner's history. Every change makes a new one."""
+
+    horizon: int
+    most: int
+    rounds: int = 0
+    waiting: dict[str, Pair] = field(default_factory=dict)
+    rows: tuple[tuple[Pair, float], ...] = ()
+    closed: tuple[str, ...] = ()
+
+    def chosen(self, decision: str, action: Pair) -> Self:
+        kept = list(self.waiting.items())
+        dropped = [kept.pop(0)[0]] if len(kept) >= self.most else []
+        return replace(
+            self,
+            rounds=self.rounds + 1,
+            waiting={**dict(kept), decision: action},
+            closed=(*self.closed, *dropped),
+        )
+
+    def learned(self, decision: str, reward: float) -> Self:
+        row = (self.waiting[decision], reward)
+        return replace(self.forgotten(decision), rows=(*self.rows, row))
+
+    def forgotten(self, decision: str) -> Self:
+        rest = {name: action for name, action in self.waiting.items() if name != decision}
+        return replace(self, waiting=rest, closed=(*self.closed, decision))
+
+    def signature(self) -> tuple[Any, ...]:
+        return self.rounds, len(self.rows), list(self.waiting.items())
+
+    def check(self, release: Release, base: F64) -> None:
+        """Compare a release with the sum of the rows that should be in it."""
+        mechanism = release.mechanism
+        times = mechanism.schedule.times(len(self.rows))
+        assert (release.number, release.rows) == (len(times), max(times, default=0))
+        rows = self.rows[: release.rows]
+        if mechanism.grid is None:
+            actions = np.array([action for action, _ in rows]).reshape(-1, 2)
+            rewards = np.array([reward for _, reward in rows])
+            gram, moment = actions.T @ actions + base, actions.T @ rewards
+            # The noise that stands is taken off again, and it is large.
+            np.testing.assert_allclose(
+                release.gram, gram, rtol=0, atol=1e-12 * (1 + abs(base).max())
+            )
+            np.testing.assert_allclose(release.moment, moment, rtol=0, atol=1e-12)
+            return
+        gram, moment = whole_sums(mechanism, rows)
+        np.testing.assert_array_equal(release.gram, gram + base)
+        np.testing.assert_array_equal(release.moment, moment)
+
+
+def whole_sums(mechanism: Mechanism, rows: tuple[tuple[Pair, float], ...]) -> tuple[F64, F64]:
+    """Gram matrix and moment of rows cut to whole steps, summed in Python's whole numbers."""
+    grid = mechanism.grid
+    assert grid is not None
+    gram, moment = [[0, 0], [0, 0]], [0, 0]
+    for action, reward in rows:
+        steps = [int(entry / grid.action_step) for entry in action]
+        assert sum(step * step for step in steps) <= grid.largest_square(mechanism.setting.problem)
+        paid = int(reward / grid.reward_step)
+        for i, one in enumerate(steps):
+            moment[i] += one * paid
+            for j, other in enumerate(steps):
+                gram[i][j] += one * other
+    return np.array(gram) * grid.gram_step, np.array(moment) * grid.moment_step
+
+
+def signature(learner: discreet.LinUCB) -> tuple[Any, ...]:
+    """What `Model.signature` should be equal to."""
+    held = learner._curator._state.waiting._actions
+    waiting = [(name, tuple(action.tolist())) for name, action in held.items()]  # oldest first
+    return learner.rounds, learner.rows, waiting
+
+
+def digest(learner: discreet.LinUCB) -> str:
+    """Of everything that is held: sums with their noise, and what waits."""
+    state = learner._curator._state
+    parts = [(name, part.tolist()) for name, part in sorted(state.sums.state().items())]
+    whole = repr((parts, state.counters(), signature(learner)))
+    return hashlib.sha256(whole.encode()).hexdigest()
