@@ -7,8 +7,8 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
+from discreet.curator.growing import GrowingLedger
 from discreet.curator.keeping import Keeper
-from discreet.ledger import Ledger
 
 CARD = {"variant": "tight", "epsilon": 1.0, "mu": 0.25}
 BODY = {"policy": None, "state": {"rows": 0, "sums": [1.5, -2.0]}}
@@ -18,9 +18,9 @@ def sha(number: int) -> str:
     return hashlib.sha256(b"%d" % number).hexdigest()
 
 
-def begun(path: Path, records: int = 0, releases: int = 0) -> tuple[Keeper, Ledger]:
+def begun(path: Path, records: int = 0, releases: int = 0) -> tuple[Keeper, GrowingLedger]:
     """A kept learner after some calls."""
-    ledger = Ledger(CARD)
+    ledger = GrowingLedger(CARD)
     keeper = Keeper.create(path, BODY, ledger)
     for number in range(1, records + 1):
         keeper.record({"n": number})

@@ -163,7 +163,7 @@ def test_a_snapshot_that_cannot_be_written_costs_nothing(
     assert_same(crashed(learner, tmp_path / "saved"), learner)
 
 
-def test_a_snapshot_that_fails_by_itself_is_tried_again(
+def test_a_snapshot_that_fails_by_itself_is_tried_again_at_twice_the_length(
     problem: Problem, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(curator, "_LONG", 6)
@@ -174,8 +174,11 @@ def test_a_snapshot_that_fails_by_itself_is_tried_again(
     journal = path.with_name("bandit.journal")
     assert len(journal.read_bytes().splitlines()) == 7
     assert_same(crashed(learner, tmp_path / "crashed"), learner)
+    for more in range(1, 3):
+        played(learner, 1)
+        assert len(journal.read_bytes().splitlines()) == 7 + 2 * more
     played(learner, 1)
-    assert len(journal.read_bytes().splitlines()) == 2  # by the choice
+    assert len(journal.read_bytes().splitlines()) == 1
     assert_same(crashed(learner, tmp_path / "again"), learner)
 
 

@@ -1,6 +1,7 @@
 """`LinUCB`: a curator and a policy, which is what most users touch."""
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Self
@@ -13,7 +14,7 @@ from discreet import variants
 from discreet.confidence import Region
 from discreet.curator.curator import DEFAULT_MAX_PENDING, Curator
 from discreet.curator.keeping import Keeper
-from discreet.errors import CorruptFileError, ParameterError
+from discreet.errors import CorruptFileError, DiscreetError, ParameterError
 from discreet.ledger import Ledger
 from discreet.mechanism import Mechanism, Setting
 from discreet.noise.source import NoiseSource
@@ -171,7 +172,7 @@ class LinUCB:
 
     @property
     def ledger(self) -> Ledger:
-        """Every release so far, with its digest and the privacy card: all public."""
+        """Every release up to now, with its digest and the privacy card: all public."""
         return self._curator.ledger
 
     @property
@@ -201,8 +202,10 @@ class LinUCB:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()  # says nothing, so what ended the block stays what it was
+    def __exit__(self, kind: object, *_: object) -> None:
+        # What ended the block stays what it was.
+        with suppress(*(() if kind is None else (DiscreetError,))):
+            self.close()
 
     def __repr__(self) -> str:
         return (

@@ -20,8 +20,6 @@ from discreet.errors import (
     FileVersionError,
     ForkedStateError,
     ParameterError,
-    RewoundStateError,
-    StateFileError,
 )
 
 if TYPE_CHECKING:
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
 
 FORMAT = "discreet-ledger"
 VERSION = 1
+MOST_ROWS = 2**62  # a release has fewer
 
 _PACKED = struct.Struct("<Q32s")  # rows and sha256; the number is the place
 _CHAIN = 32  # bytes of a digest
@@ -36,7 +35,6 @@ _LINE = re.compile(
     rb'\{"chain":"([0-9a-f]{64})","number":([1-9][0-9]{0,18}),"rows":(0|[1-9][0-9]{0,18}),'
     rb'"sha256":"([0-9a-f]{64})"\}'
 )
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 _NAME = re.compile(r"[0-9a-f]{32}")
 _SHOWN = 3  # entries at either end in a summary
 
@@ -63,8 +61,11 @@ class Entry:
         return canonical.dump({"chain": self.chain, **facts}) + b"\n"
 
 
-class Entries(Sequence[Entry]):
-    """The releases in order, 72 bytes for each. The chain is worked out when somebody asks."""
+class _Store:
+    """The releases in order, 72 bytes for each. The chain is worked out when somebody asks.
+
+    It only grows, so several ledgers may look at one store, each at as much as it knows of.
+    """
 
     def __init__(self, root: str) -> None:
         """Start empty, with the digest that the chain starts from."""
@@ -75,48 +76,61 @@ class Entries(Sequence[Entry]):
     def __len__(self) -> int:
         return len(self._packed) // _PACKED.size
 
-    @overload
-    def __getitem__(self, index: int) -> Entry: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Entry]: ...
-    def __getitem__(self, index: int | slice) -> Entry | list[Entry]:
-        if isinstance(index, slice):
-            return [self._entry(place) for place in range(*index.indices(len(self)))]
-        return self._entry(range(len(self))[index])
-
-    def _entry(self, place: int) -> Entry:
-        rows, sha256 = self._facts(place)
-        return Entry(number=place + 1, rows=rows, sha256=sha256.hex(), chain=self.chain(place + 1))
-
-    def _facts(self, place: int) -> tuple[int, bytes]:
+    def facts(self, place: int) -> tuple[int, bytes]:
+        """Rows and digest of an entry."""
         rows, sha256 = _PACKED.unpack_from(self._packed, place * _PACKED.size)
         return rows, sha256
 
-    @property
-    def rows(self) -> int:
-        """Of the last entry; 0 without one."""
-        return self._facts(len(self) - 1)[0] if self._packed else 0
-
     def chain(self, count: int) -> str:
-        """The digest of the first ``count`` entries."""
+        """The digest of the first ``count`` entries.
+
+        Safe for several threads without a lock: a digest is written to its own place, as a whole,
+        and whoever writes it writes the same.
+        """
         for place in range(len(self._chains) // _CHAIN, count):
-            rows, sha256 = self._facts(place)
-            before = self._chains[-_CHAIN:] if place else self._root
+            rows, sha256 = self.facts(place)
             # What canonical.dump makes of these three, at a tenth of its time.
             content = f'{{"number":{place + 1},"rows":{rows},"sha256":"{sha256.hex()}"}}'
-            chain = canonical.link(before.hex(), content.encode("ascii"))
-            self._chains += bytes.fromhex(chain)
-        return (
-            self._chains[(count - 1) * _CHAIN : count * _CHAIN].hex() if count else self._root.hex()
-        )
+            chain = canonical.link(self._link(place).hex(), content.encode("ascii"))
+            self._chains[place * _CHAIN : (place + 1) * _CHAIN] = bytes.fromhex(chain)
+        return self._link(count).hex()
+
+    def _link(self, count: int) -> bytes:
+        return bytes(self._chains[(count - 1) * _CHAIN : count * _CHAIN]) if count else self._root
 
     def add(self, rows: int, sha256: str) -> None:
         """One more, in one step: an interrupt leaves all of it or nothing."""
         self._packed += _PACKED.pack(rows, bytes.fromhex(sha256))
 
 
+class Entries(Sequence[Entry]):
+    """The releases of a ledger in order. It does not change."""
+
+    def __init__(self, store: _Store, count: int) -> None:
+        """Use `Ledger.entries`."""
+        self._store = store
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Entry]: ...
+    def __getitem__(self, index: int | slice) -> Entry | list[Entry]:
+        if isinstance(index, slice):
+            return [self._entry(place) for place in range(*index.indices(self._count))]
+        return self._entry(range(self._count)[index])
+
+    def _entry(self, place: int) -> Entry:
+        rows, sha256 = self._store.facts(place)
+        chain = self._store.chain(place + 1)
+        return Entry(number=place + 1, rows=rows, sha256=sha256.hex(), chain=chain)
+
+
 class Ledger:
-    """All releases of one learner.
+    """All releases of one learner, up to some moment. It does not change.
 
     Args:
         card: the learner's privacy card (`discreet.card.privacy_card`), or any JSON object.
@@ -135,7 +149,8 @@ class Ledger:
             raise ParameterError(
                 "card", "is not plain JSON; give what privacy_card makes"
             ) from None
-        self._entries = Entries(self._root)
+        self._store = _Store(self._root)
+        self._count = 0
         self._torn = 0
 
     def _facts(self) -> dict[str, Any]:
@@ -157,7 +172,7 @@ class Ledger:
     @property
     def entries(self) -> Entries:
         """The releases in order."""
-        return self._entries
+        return Entries(self._store, len(self))
 
     @property
     def root(self) -> str:
@@ -167,12 +182,12 @@ class Ledger:
     @property
     def head(self) -> str:
         """The digest of everything so far: whoever keeps it can tell that nothing was altered."""
-        return self._entries.chain(len(self))
+        return self._store.chain(len(self))
 
     @property
     def rows(self) -> int:
         """How many rows are in the last release."""
-        return self._entries.rows
+        return self._store.facts(len(self) - 1)[0] if len(self) else 0
 
     @property
     def torn(self) -> int:
@@ -180,22 +195,7 @@ class Ledger:
         return self._torn
 
     def __len__(self) -> int:
-        return len(self._entries)
-
-    def append(self, number: int, rows: int, sha256: str) -> Entry:
-        """The next release: numbers go up by one, and rows do not go down."""
-        self.add(number, rows, sha256)
-        return self._entries[-1]
-
-    def add(self, number: int, rows: int, sha256: str) -> None:
-        """`append` without its result, which takes longer: the chain is left for later."""
-        if number != len(self) + 1:
-            raise ParameterError("number", f"is {number!r}; the next release is {len(self) + 1}")
-        if type(rows) is not int or not self.rows <= rows < 2**62:
-            raise ParameterError("rows", f"is {rows!r}, but the last release had {self.rows}")
-        if not isinstance(sha256, str) or not _DIGEST.fullmatch(sha256):
-            raise ParameterError("sha256", "is not a digest; give 64 hexadecimal digits")
-        self._entries.add(rows, sha256)
+        return self._count
 
     def header_line(self) -> bytes:
         """The first line of a file."""
@@ -204,7 +204,7 @@ class Ledger:
     def lines(self) -> Iterator[bytes]:
         """The whole file, line by line."""
         yield self.header_line()
-        for entry in self._entries:
+        for entry in self.entries:
             yield entry.line()
 
     @classmethod
@@ -256,41 +256,12 @@ class Ledger:
         if found is None:
             raise _broken(number + 1, "is not an entry")
         chain, place, rows, sha256 = (group.decode("ascii") for group in found.groups())
-        if int(place) != number or not self.rows <= int(rows) < 2**62:
+        if int(place) != number or not self.rows <= int(rows) < MOST_ROWS:
             raise _broken(number + 1, "is out of order")
-        self._entries.add(int(rows), sha256)
+        self._store.add(int(rows), sha256)
+        self._count = number
         if self.head != chain:
             raise _broken(number + 1, "was altered, or the line before it")
-
-    def reconcile(self, number: int, rows: int, sha256: str | None) -> Entry | None:
-        """Compare with a state that has made ``number`` releases, the last with these contents.
-
-        A crash may have come between the state and the ledger: then the one missing entry is
-        appended here and returned, and has to be written to the file before anything is shown.
-        None if nothing is missing.
-        """
-        if number == len(self) + 1 and sha256 is not None:
-            return self.append(number, rows, sha256)
-        if number > len(self):
-            raise StateFileError(
-                "path",
-                f"has made {number} releases and its ledger has {len(self)}; they do not belong "
-                "together, so restore the newest ledger",
-            )
-        if number < len(self):
-            raise RewoundStateError(
-                "path",
-                f"holds an older state than its ledger: {len(self)} releases were made and this "
-                f"state knows {number}; continuing would show new releases of the same noise or of "
-                "rows already paid for. Restore the newest state, or start a new learner",
-            )
-        if number and (self.rows, self._entries[-1].sha256) != (rows, sha256):
-            raise RewoundStateError(
-                "path",
-                f"holds another release {number} than its ledger: the state was continued twice. "
-                "Restore the one that belongs to the ledger, or start a new learner",
-            )
-        return None
 
     def agrees(self, other: "Ledger") -> int:
         """How many releases both ledgers of one learner hold; the shorter one begins the longer.
@@ -308,7 +279,7 @@ class Ledger:
         same, differs = 0, shared + 1  # entries up to `same` agree, `differs` does not
         while differs - same > 1:
             middle = (same + differs) // 2
-            if self._entries[middle - 1] == other.entries[middle - 1]:
+            if self.entries[middle - 1] == other.entries[middle - 1]:
                 same = middle
             else:
                 differs = middle
@@ -325,7 +296,7 @@ class Ledger:
         """Whether the ledger has this release, with these values."""
         if not 1 <= release.number <= len(self):
             return False
-        entry = self._entries[release.number - 1]
+        entry = self.entries[release.number - 1]
         return (entry.rows, entry.sha256) == (release.rows, fingerprint(release))
 
     def events(self) -> Any:  # noqa: ANN401  # an optional library's type
@@ -362,7 +333,7 @@ class Ledger:
         return f"Ledger(learner={self.learner!r}, releases={len(self)}, rows={self.rows})"
 
     def __str__(self) -> str:
-        shown = [*self._entries[:_SHOWN], *self._entries[max(_SHOWN, len(self) - _SHOWN) :]]
+        shown = [*self.entries[:_SHOWN], *self.entries[max(_SHOWN, len(self) - _SHOWN) :]]
         lines = [f"learner {self.learner}: {len(self)} releases, {self.rows} rows"]
         lines += [f"{entry.number:>10} {entry.rows:>14} {entry.sha256}" for entry in shown]
         if len(shown) < len(self):

@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 
 from discreet.card import privacy_card
 from discreet.commands.ledger import ledger as command
+from discreet.curator.growing import GrowingLedger
 from discreet.ledger import Ledger
 from discreet.mechanism import Setting
 from discreet.privacy import Privacy
@@ -26,7 +27,7 @@ def run(*arguments: object) -> Result:
 @pytest.fixture
 def file(tmp_path: Path, setting: Setting) -> Path:
     mechanism = named("tight").mechanism(setting, Privacy(epsilon=1, delta=1e-6))
-    found = Ledger(privacy_card(mechanism))
+    found = GrowingLedger(privacy_card(mechanism))
     for number in range(1, 11):
         found.append(number, 10 * number, sha(number))
     path = tmp_path / "bandit.ledger"
@@ -106,7 +107,7 @@ def test_two_ledgers_that_agree_are_said_to(file: Path, tmp_path: Path) -> None:
 
 def test_a_fork_is_one_line_and_exit_code_1(file: Path, tmp_path: Path) -> None:
     lines = file.read_bytes().splitlines(keepends=True)
-    other = Ledger.parse(b"".join(lines[:5]))
+    other = GrowingLedger.parse(b"".join(lines[:5]))
     other.append(5, 50, sha(0))
     forked = tmp_path / "forked"
     forked.write_bytes(b"".join(other.lines()))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from discreet.curator import disk, journal, keeping, storage
+from discreet.curator import disk, journal, keeping, places, storage
 from discreet.curator.keeping import Keeper
 from discreet.errors import ReloadNeededError
 from kept import BODY, Interrupting, begun, contents, on_disk, sha
@@ -27,7 +27,7 @@ def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
-WRITING = [keeping, journal, disk, storage]
+WRITING = [keeping, journal, disk, places, storage]
 
 
 class Learner:

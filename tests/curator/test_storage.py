@@ -16,6 +16,7 @@ from discreet.errors import (
     CorruptFileError,
     DecisionClosedError,
     FileVersionError,
+    MissingFileError,
     StateFileError,
 )
 from discreet.schedules import batches
@@ -126,8 +127,8 @@ def test_a_file_from_the_future_says_so(tmp_path: Path) -> None:
         load(path)
 
 
-def test_a_missing_file_is_an_ordinary_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MissingFileError, match=r"nowhere does not exist; give the path"):
         load(tmp_path / "nowhere")
 
 

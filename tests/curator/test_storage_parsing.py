@@ -1,6 +1,7 @@
 """Save files from anywhere: bytes without a file, and arrays of every kind."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,10 +20,9 @@ def forged(body: str) -> bytes:
     return f'{{"format":"discreet-learner","version":1,"sha256":"{digest}","body":{body}}}'.encode()
 
 
-def test_a_file_is_what_is_rendered(tmp_path) -> None:  # noqa: ANN001
-    storage.write(tmp_path / "file", BODY)
-    data = (tmp_path / "file").read_bytes()
-    assert data == storage.render(BODY)
+def test_a_file_is_what_is_rendered(tmp_path: Path) -> None:
+    data = storage.render(BODY)
+    (tmp_path / "file").write_bytes(data)
     assert storage.parse(data) == storage.read(tmp_path / "file") == BODY
     assert json.loads(data)["sha256"] == storage.digest(BODY)
 

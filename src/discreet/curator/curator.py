@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import perturbations
 from discreet.card import privacy_card
 from discreet.curator import description, rows
+from discreet.curator.growing import GrowingLedger
 from discreet.curator.keeping import Keeper
 from discreet.curator.state import State
 from discreet.errors import (
@@ -51,11 +52,11 @@ class Curator:
     each release.
     """
 
-    def __init__(self, state: State, ledger: Ledger | None = None) -> None:
+    def __init__(self, state: State, ledger: GrowingLedger | None = None) -> None:
         """Use `begin` or `open` instead."""
         self.mechanism = state.mechanism
         self._state = state
-        self._ledger = Ledger(privacy_card(state.mechanism)) if ledger is None else ledger
+        self._ledger = GrowingLedger(privacy_card(state.mechanism)) if ledger is None else ledger
         self._keeper: Keeper | None = None
         self._astray = False  # whether files of this learner may stand that it does not know of
         self._extra: dict[str, Any] = {}
@@ -91,7 +92,7 @@ class Curator:
         keeper: Keeper,
         document: dict[str, Any],
         records: list[dict[str, Any]],
-        ledger: Ledger,
+        ledger: GrowingLedger,
         *,
         extra: dict[str, Any],
         source: NoiseSource | None = None,
@@ -160,7 +161,7 @@ class Curator:
             if self._keeper is None or self._keeper.closed:
                 return
             try:
-                with suppress(OSError, ReloadNeededError):  # the journal has everything
+                with suppress(OSError):  # the journal has everything
                     self.save(None, self._extra)
             finally:
                 self._keeper.close()
@@ -171,7 +172,7 @@ class Curator:
         self._require_usable()
         with self._lock:
             self._show()
-            return self._ledger
+            return self._ledger.view()
 
     @property
     def path(self) -> Path | None:
@@ -261,8 +262,8 @@ class Curator:
             if self._state.counters() == before:
                 keeper.withdraw()
             raise
-        if keeper.records >= _LONG:
-            with suppress(OSError):  # the journal only gets longer
+        if keeper.due(_LONG):
+            with suppress(OSError, ReloadNeededError):  # the journal only gets longer
                 self.save(None, self._extra)
 
     def release(self) -> Release:

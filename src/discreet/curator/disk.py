@@ -1,12 +1,53 @@
-"""New files for their owner only, and what is in open ones."""
+"""New files for their owner only, what is in open ones, and when it is safe."""
 
+import errno
 import os
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+
+_NOT_HERE = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY}
 
 
-def fresh(path: Path) -> Path:
-    """Where the next version of a file is written before it takes the file's place."""
-    return path.with_name(f"{path.name}.new")
+def _control() -> ModuleType | None:
+    """The module `fcntl`, which not every system has."""
+    with suppress(ImportError):
+        return import_module("fcntl")
+    return None
+
+
+FCNTL = _control()
+
+
+def sync(file: int) -> None:
+    """Return when what was written to a file is on the disk.
+
+    On macOS `os.fsync` leaves it in the drive's cache, and another call does not. File systems
+    that do not know that call get `os.fsync`.
+    """
+    through = getattr(FCNTL, "F_FULLFSYNC", None)
+    if FCNTL is not None and through is not None:
+        try:
+            FCNTL.fcntl(file, through)
+        except OSError as error:
+            if error.errno not in _NOT_HERE:
+                raise
+        else:
+            return
+    os.fsync(file)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename itself durable, where the system allows it."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # pragma: no cover  # not every system opens folders
+        return
+    try:
+        sync(handle)
+    finally:
+        os.close(handle)
 
 
 def written(path: Path, data: bytes) -> int:
@@ -17,23 +58,12 @@ def written(path: Path, data: bytes) -> int:
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(file, rest) :]
-        os.fsync(file)
+        sync(file)
     except BaseException:
         os.close(file)
         path.unlink(missing_ok=True)
         raise
     return file
-
-
-def prepared(path: Path, data: bytes) -> int:
-    """The next version of a file, ready to take its place. Only the holder of a lock does this."""
-    clear(path)
-    return written(fresh(path), data)
-
-
-def clear(path: Path) -> None:
-    """Remove a next version that never took its place."""
-    fresh(path).unlink(missing_ok=True)
 
 
 def growing(path: Path) -> int:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from discreet import canonical
+from discreet.curator import disk
 from discreet.errors import CorruptFileError, FileVersionError
 
 FORMAT = "discreet-journal"
@@ -138,7 +139,7 @@ class Tail:
             rest = memoryview(line)
             while rest:
                 rest = rest[os.write(self._file, rest) :]
-            os.fsync(self._file)
+            disk.sync(self._file)
             self.size = before + len(line)
             self.sound = True
         except BaseException:
@@ -150,6 +151,6 @@ class Tail:
         """Shorten the file for good."""
         self.sound = False
         os.ftruncate(self._file, size)
-        os.fsync(self._file)
+        disk.sync(self._file)
         self.size = size
         self.sound = True

@@ -8,28 +8,24 @@ only.
 
 import os
 import weakref
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
-from discreet.curator import disk, journal, storage
+from discreet.curator import disk, journal, places, storage
+from discreet.curator.growing import GrowingLedger
 from discreet.curator.journal import Header, Journal, Tail
 from discreet.curator.locking import Handles, hold, take
+from discreet.curator.places import companion, fresh
 from discreet.errors import (
     CorruptFileError,
-    MissingFileError,
     ReloadNeededError,
     RewoundStateError,
-    StateExistsError,
     StateFileError,
 )
 from discreet.ledger import Entry, Ledger
 
-KEPT = "kept"  # the key of a snapshot's body that a plain save file does not have
-
-
-def companion(path: Path, name: str) -> Path:
-    """The journal, ledger or lock beside a snapshot."""
-    return path.with_name(f"{path.name}.{name}")
+KEPT = "kept"  # the key of a snapshot's body that says where in the order of things it is
 
 
 class Keeper:
@@ -42,60 +38,69 @@ class Keeper:
     Not safe for several threads at once.
     """
 
-    def __init__(self, path: Path, files: Handles, past: Journal, ledger: tuple[int, int]) -> None:
+    def __init__(
+        self, path: Path, files: Handles, past: Journal, *, ledger: Ledger, size: int
+    ) -> None:
         """Use `create` or `open`."""
         self._path = path
+        self._learner = ledger.learner
         self._files = files
         self._close = weakref.finalize(self, files.close)
         self._header = past.header
         self._journal = Tail(files["journal"], past.size)
         self._chain = past.chain
         self._records = len(past.records)
-        self._ledger = Tail(files["ledger"], ledger[0])
-        self._noted = ledger[1]
+        self._ledger = Tail(files["ledger"], size)
+        self._noted = len(ledger)
         self._last: tuple[int, str] | None = None  # what `withdraw` goes back to
         self._busy = False
+        self._patience = 0  # records that a journal has to have before `compact` is due again
+        self._known = {str(path): places.identity(path)}
+        for name in places.COMPANIONS:
+            self._known[str(companion(path, name))] = places.identity(files[name])
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], body: dict[str, Any], ledger: Ledger) -> Self:
         """Keep a new learner here; nothing is overwritten. The snapshot is written last."""
-        target = Path(path).resolve()
+        target = places.new(path)
         lines = b"".join(ledger.lines())
         marked, header = _next(body, generation=1, ledger=ledger.root, before=None)
         snapshot = storage.render(marked)
         files, made = Handles(), list[Path]()
         try:
+            if not companion(target, "lock").exists():
+                places.require_nothing(target)  # so that no lock is left behind
             files.put("lock", take(companion(target, "lock")))
-            for place in (target, companion(target, "journal"), companion(target, "ledger")):
-                _require_nothing(place)
+            places.require_nothing(target)
             for name, data in (("ledger", lines), ("journal", header.line())):
                 files.put(name, disk.written(companion(target, name), data))
                 made.append(companion(target, name))
             hold(files["ledger"])
-            storage.sync_folder(target.parent)
-            os.close(disk.prepared(target, snapshot))
-            made.append(disk.fresh(target))
-            disk.fresh(target).replace(target)
+            disk.sync_folder(target.parent)
+            coming = fresh(target, ledger.learner)
+            os.close(disk.written(coming, snapshot))
+            made.append(coming)
+            coming.replace(target)
             made.append(target)
-            storage.sync_folder(target.parent)
+            disk.sync_folder(target.parent)
+            return cls(target, files, _empty(header), ledger=ledger, size=len(lines))
         except BaseException:
             for place in made:
                 place.unlink(missing_ok=True)
             files.close()
             raise
-        return cls(target, files, _empty(header), (len(lines), len(ledger)))
 
     @classmethod
     def open(
         cls, path: str | os.PathLike[str]
-    ) -> tuple[Self, dict[str, Any], list[dict[str, Any]], Ledger]:
+    ) -> tuple[Self, dict[str, Any], list[dict[str, Any]], GrowingLedger]:
         """The keeper, the snapshot's body, the records since, and the ledger.
 
         What a crash leaves is cleared away: an unfinished last line, and the journal of the
         snapshot before. Everything is checked before anything is changed. The caller has to
-        compare what it then knows with the ledger (`Ledger.reconcile`).
+        compare what it then knows with the ledger (`GrowingLedger.reconcile`).
         """
-        target = Path(path).resolve(strict=True)
+        target = places.old(path)
         _require_companions(target)
         files = Handles()
         try:
@@ -105,11 +110,11 @@ class Keeper:
             for name in ("journal", "ledger"):
                 files.put(name, disk.growing(companion(target, name)))
             hold(files["ledger"])
-            ledger = Ledger.parse(disk.contents(files["ledger"]), torn="drop")
+            ledger = GrowingLedger.parse(disk.contents(files["ledger"]), torn="drop")
             found = journal.parse(disk.contents(files["journal"]))
             past = _past(found, body, kept, ledger)
             whole = _tidied(target, files, found, past, ledger)
-            keeper = cls(target, files, past, (whole, len(ledger)))
+            keeper = cls(target, files, past, ledger=ledger, size=whole)
         except BaseException:
             files.close()
             raise
@@ -136,6 +141,13 @@ class Keeper:
         """How many snapshots there have been."""
         return self._header.generation
 
+    def due(self, most: int) -> bool:
+        """Whether the journal has so many records that it is time to `compact`.
+
+        After a try that failed it has to get twice as long first: a try takes time.
+        """
+        return self._records >= max(most, self._patience)
+
     @property
     def closed(self) -> bool:
         """Whether the files were given up."""
@@ -159,7 +171,7 @@ class Keeper:
 
     def withdraw(self) -> None:
         """Take the last record back: memory is as it was before it."""
-        self._begin(settled=False)
+        self._begin(settled=False, unmoved=False)
         if self._last is None:
             self._busy = False
             raise ReloadNeededError("path", "has no change that could be taken back; reload it")
@@ -196,30 +208,32 @@ class Keeper:
         self._begin()
         beside = companion(self._path, "journal")
         try:
-            file = disk.prepared(beside, header.line())
-            os.close(disk.prepared(self._path, data))
+            self._files.put("next", self._prepared(beside, header.line()))
+            os.close(self._prepared(self._path, data))
         except BaseException:
             self._go_on()
             raise
         try:
-            disk.fresh(self._path).replace(self._path)
+            fresh(self._path, self._learner).replace(self._path)
         except OSError:
-            os.close(file)
             self._go_on()
             raise
-        storage.sync_folder(self._path.parent)  # before the journal: the order matters
-        disk.fresh(beside).replace(beside)
-        self._files.put("journal", file)
-        storage.sync_folder(self._path.parent)
+        disk.sync_folder(self._path.parent)  # before the journal: the order matters
+        fresh(beside, self._learner).replace(beside)
+        self._files.rename("next", "journal")
+        disk.sync_folder(self._path.parent)
         self._header, self._chain, self._records = header, header.chain, 0
-        self._journal = Tail(file, len(header.line()))
+        self._journal = Tail(self._files["journal"], len(header.line()))
+        self._known[str(beside)] = places.identity(self._files["journal"])
+        self._known[str(self._path)] = places.identity(self._path)
+        self._patience = 0
         self._busy = False
 
     def close(self) -> None:
         """Give up the files and the lock; more than once does no harm."""
         self._close()
 
-    def _begin(self, *, settled: bool = True) -> None:
+    def _begin(self, *, settled: bool = True, unmoved: bool = True) -> None:
         """Refuse if file and memory may have lost step; otherwise say that they may."""
         self._require_open()
         if self._busy or (settled and self._last is not None):
@@ -228,6 +242,8 @@ class Keeper:
                 "may be ahead of this learner, because a write or a call was interrupted; reload "
                 "it from the file",
             )
+        if unmoved:
+            places.require_unmoved(self._known)
         self._busy = True
 
     def _require_open(self) -> None:
@@ -243,10 +259,19 @@ class Keeper:
                 self._busy = False
             raise
 
+    def _prepared(self, path: Path, data: bytes) -> int:
+        """The next version of a file, ready to take its place."""
+        coming = fresh(path, self._learner)
+        coming.unlink(missing_ok=True)
+        return disk.written(coming, data)
+
     def _go_on(self) -> None:
         """Nothing was replaced: clear up, and go on as before."""
+        self._patience = 2 * self._records
+        self._files.drop("next")
         for place in (self._path, companion(self._path, "journal")):
-            disk.clear(place)
+            with suppress(OSError):  # it is removed before the next one is made
+                fresh(place, self._learner).unlink(missing_ok=True)
         self._busy = False
 
     def __repr__(self) -> str:
@@ -269,7 +294,11 @@ def _next(
 def _kept(body: dict[str, Any]) -> dict[str, Any]:
     """What `_next` added."""
     if KEPT not in body:
-        raise StateFileError("path", "is a file that `save` wrote; open it with `load`")
+        raise StateFileError(
+            "path",
+            "is a snapshot without the mark of a learner that is kept, so nobody can tell whether "
+            "it is the newest; start a new learner",
+        )
     kept = body[KEPT]
     if not isinstance(kept, dict) or kept.keys() != {"generation", "ledger", "journal"}:
         raise _stranger("snapshot")
@@ -313,26 +342,19 @@ def _past(found: Journal, body: dict[str, Any], kept: dict[str, Any], ledger: Le
 def _tidied(target: Path, files: Handles, found: Journal, past: Journal, ledger: Ledger) -> int:
     """Clear away what a crash left; the size of the ledger's file after that."""
     beside = companion(target, "journal")
+    places.tighten(target)
     for place in (target, beside):
-        disk.clear(place)
+        fresh(place, ledger.learner).unlink(missing_ok=True)
     if past is not found:
-        files.put("journal", disk.prepared(beside, past.header.line()))
-        disk.fresh(beside).replace(beside)
-        storage.sync_folder(target.parent)
+        coming = fresh(beside, ledger.learner)
+        files.put("journal", disk.written(coming, past.header.line()))
+        coming.replace(beside)
+        disk.sync_folder(target.parent)
     whole = os.fstat(files["ledger"]).st_size - ledger.torn
     for name, size in (("journal", past.size), ("ledger", whole)):
         if os.fstat(files[name]).st_size > size:
             Tail(files[name], size).cut(size)
     return whole
-
-
-def _require_nothing(place: Path) -> None:
-    if place.exists() or place.is_symlink():
-        raise StateExistsError(
-            "path",
-            f"{place} exists already; open the learner that is kept there, give another path, or "
-            "remove that file if it is from a start that failed",
-        )
 
 
 def _require_companions(target: Path) -> None:
@@ -341,11 +363,7 @@ def _require_companions(target: Path) -> None:
         place = companion(target, name)
         if not place.exists():
             _kept(storage.read(target))
-            raise MissingFileError(
-                "path",
-                f"{place} is missing, and without it nobody can tell whether the state is the "
-                "newest; restore that file, or start a new learner",
-            )
+            raise places.missing(place)
 
 
 def _stranger(what: str) -> CorruptFileError:

@@ -1,10 +1,14 @@
 """Files that one process holds open: closed in children, and one holder at a time."""
 
+import errno
 import os
 import weakref
 from pathlib import Path
 
+from discreet.curator import disk
 from discreet.errors import ParameterError, StateInUseError
+
+_LOCKLESS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
 class Handles:
@@ -28,6 +32,16 @@ class Handles:
         self._files[name] = file
         if old is not None:
             os.close(old)
+
+    def drop(self, name: str) -> None:
+        """Close one of them, if it is there."""
+        file = self._files.pop(name, None)
+        if file is not None:
+            os.close(file)
+
+    def rename(self, name: str, to: str) -> None:
+        """Give one of them another's name; the other is closed."""
+        self.put(to, self._files.pop(name))
 
     @property
     def closed(self) -> bool:
@@ -54,7 +68,10 @@ if hasattr(os, "register_at_fork"):
 
 def take(path: Path) -> int:
     """Open a file for its owner only and lock it; the lock goes when the descriptor is closed."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    if disk.FCNTL is None:
+        raise _no_locks()
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+    file = os.open(path, flags, 0o600)
     try:
         hold(file)
     except BaseException:
@@ -65,17 +82,25 @@ def take(path: Path) -> int:
 
 def hold(file: int) -> None:
     """Lock an open file, or refuse at once if somebody else has it."""
+    if disk.FCNTL is None:
+        raise _no_locks()
     try:
-        import fcntl  # noqa: PLC0415  # not everywhere
-    except ImportError:  # pragma: no cover
-        raise ParameterError(
-            "path", "cannot be locked on this system; use save and load instead"
-        ) from None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        disk.FCNTL.flock(file, disk.FCNTL.LOCK_EX | disk.FCNTL.LOCK_NB)
     except BlockingIOError:
         raise StateInUseError(
             "path",
             "holds a learner that is open already, here or in another process; a state continues "
             "in one place only, so close that one first",
         ) from None
+    except OSError as error:
+        if error.errno in _LOCKLESS:
+            raise _no_locks() from None
+        raise
+
+
+def _no_locks() -> ParameterError:
+    return ParameterError(
+        "path",
+        "cannot be locked here, so two processes could continue one state; keep the learner in "
+        "memory, or use a system and a disk with file locks",
+    )

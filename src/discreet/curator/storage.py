@@ -1,4 +1,4 @@
-"""Save files: one JSON object, versioned, with a digest, written atomically and for the owner only.
+"""Snapshots: one JSON object, versioned, with a digest.
 
 The format is open: a ``body`` of plain JSON, and the SHA-256 of that body written with sorted keys
 and no spaces. An array is its shape and its numbers: as little-endian 64-bit floats or integers in
@@ -12,7 +12,6 @@ import json
 import math
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -31,23 +30,6 @@ _KINDS = {"f": FLOATS, "i": WHOLE}
 _INTEGER = re.compile(r"0|-?[1-9a-f][0-9a-f]*")
 _MOST_AXES = 8
 _LONGEST_AXIS = 2**31
-
-
-def write(path: str | os.PathLike[str], body: dict[str, Any]) -> None:
-    """Write a body so that a reader sees either the old file or the whole new one."""
-    target = Path(path)
-    data = render(body)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # mode 0600
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    sync_folder(target.parent)
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -112,18 +94,6 @@ def decode(entry: Any, kind: str = FLOATS) -> NDArray[Any]:  # noqa: ANN401  # w
     if not np.isfinite(array).all():
         raise ValueError("not finite")
     return array
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a rename itself durable, where the system allows it."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:  # pragma: no cover  # not every system opens folders
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _digest_if_any(body: dict[str, Any]) -> str | None:
