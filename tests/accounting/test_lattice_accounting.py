@@ -22,13 +22,19 @@ def brute_force_delta(std: int, shift: int, epsilon: float) -> float:
     return float(np.maximum(0.0, here - math.exp(epsilon) * there).sum())
 
 
-@pytest.mark.parametrize("std", [1, 2, 5, 40])
-@pytest.mark.parametrize("shift", [1, 2])
-@pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 3.0])
+@pytest.mark.parametrize(
+    ("std", "shift", "epsilon"),
+    [
+        (std, shift, epsilon)
+        for std in (1, 2, 5, 40)
+        for shift in (1, 2)
+        for epsilon in (0.05, 0.5, 1.0, 3.0)
+        if epsilon <= 6 * shift / std  # beyond that delta is too small to compare with
+    ],
+)
 def test_no_more_is_promised_than_brute_force_finds(std: int, shift: int, epsilon: float) -> None:
     true = brute_force_delta(std, shift, epsilon)
-    if not 1e-12 < true < 1:
-        pytest.skip("nothing to compare with")
+    assert 1e-12 < true < 1
     less = Privacy(epsilon=epsilon, delta=true * (1 - 1e-6))
     assert accounting.lattice_mu(less, draws=1, std=std) < shift / std
 

@@ -123,14 +123,14 @@ if child == 0:
     try:
         keeper.record({"n": 1})
     except ReloadNeededError as error:
-        print("child", error, flush=True)
+        os.write(1, f"child {error}\\n".encode())
     os.close(release)
     os.read(hold, 1)
     os._exit(0)
 os.close(hold)
 keeper.record({"n": 2})
 keeper.close()
-print("free", len(Keeper.open(sys.argv[1])[2]), flush=True)
+os.write(1, f"free {len(Keeper.open(sys.argv[1])[2])}\\n".encode())
 os.close(release)
 os.waitpid(child, 0)
 """
