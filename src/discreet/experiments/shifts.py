@@ -38,12 +38,14 @@ class Sizes:
         steps: multiples of the paper's own rho_min, by mechanism.
         rounds: of a horizon of 5e7.
         seeds: for each point.
+        compared: for the two points of each mechanism that are compared without a gap.
     """
 
     gaps: tuple[float, ...]
     steps: dict[str, tuple[float, ...]]
     rounds: int
     seeds: int
+    compared: int = 0
 
 
 SIZES = {
@@ -64,6 +66,7 @@ SIZES = {
         },
         rounds=published.SHOWN,
         seeds=3,
+        compared=8,
     ),
 }
 
@@ -81,6 +84,14 @@ def _cells(sizes: Sizes) -> Iterator[Play]:
                 for step in steps:
                     yield _play(sizes, variant, gap, seed, rho=round(step * own, 1))
             yield _play(sizes, UNSHIFTED, gap, seed)
+    for seed in range(sizes.seeds, sizes.compared):
+        for variant, steps in sizes.steps.items():
+            own = rho_min(_play(sizes, variant, 0.0, seed))
+            yield _play(sizes, variant, 0.0, seed, rho=round(own, 1))
+            if variant == "wishart":
+                yield _play(sizes, UNSHIFTED, 0.0, seed)
+            else:
+                yield _play(sizes, variant, 0.0, seed, rho=round(steps[-1] * own, 1))
 
 
 def _play(sizes: Sizes, variant: str, gap: float, seed: int, *, rho: float | None = None) -> Play:
@@ -114,17 +125,24 @@ class Line:
 
     Attributes:
         rho: shape (P,), growing.
-        regrets: per seed and point, shape (S, P).
+        points: the regrets at each, by seed; some points may have more seeds than others.
         own: the paper's choice of rho_min.
     """
 
     rho: np.ndarray
-    regrets: np.ndarray
+    points: tuple[np.ndarray, ...]
     own: float
 
-    def at_own(self) -> np.ndarray:
-        """The regrets at the paper's choice, per seed."""
-        return np.asarray(self.regrets[:, int(np.abs(np.log(self.rho / self.own)).argmin())])
+    @property
+    def regrets(self) -> np.ndarray:
+        """Those of the seeds that all points have, shape (S, P)."""
+        shared = min(len(point) for point in self.points)
+        return np.column_stack([point[:shared] for point in self.points])
+
+    def excess(self) -> Interval:
+        """Regret with the largest regularizer over regret with the paper's choice."""
+        own = self.points[int(np.abs(np.log(self.rho / self.own)).argmin())]
+        return ratio_interval(self.points[-1], own)
 
 
 def _line(results: Results, variant: str, gap: float) -> Line:
@@ -136,7 +154,7 @@ def _line(results: Results, variant: str, gap: float) -> Line:
         free = results.where(variant=UNSHIFTED, gap=gap)
         rhos.append(rho_min(Play(**free.cells[0].settings)))  # type: ignore[arg-type]
         columns.append(free.sample().final)
-    return Line(rho=np.array(rhos), regrets=np.column_stack(columns), own=rho_min(chosen))
+    return Line(rho=np.array(rhos), points=tuple(columns), own=rho_min(chosen))
 
 
 def _gaps(results: Results) -> list[float]:
@@ -144,9 +162,7 @@ def _gaps(results: Results) -> list[float]:
 
 
 def _excess(results: Results, variant: str, gap: float) -> Interval:
-    """Regret with the largest regularizer over regret with the paper's choice."""
-    line = _line(results, variant, gap)
-    return ratio_interval(line.regrets[:, -1], line.at_own())
+    return _line(results, variant, gap).excess()
 
 
 def claims(results: Results) -> list[Claim]:
@@ -221,7 +237,7 @@ def show(results: Results) -> list[Exhibit]:
             caption=(
                 f"Regret after {rounds:,.0f} rounds over rho_min, the lower bound on the "
                 "regularizer (logarithmic axis). Lines are means over "
-                f"{len(results.values('seed'))} seeds; bands reach one standard error either "
+                f"{len(first.regrets)} seeds; bands reach one standard error either "
                 "side. Dotted: the paper's own choice, and Wishart noise without a shift."
             ),
         )
