@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -61,7 +62,7 @@ class Schedule:
             step = max(1, int(self.batch))
             return 0 if horizon < self.start else 1 + (horizon - self.start) // step
         self._require_countable(horizon)
-        return int(schedule.count(self.timing, horizon))
+        return _counted(self.timing, horizon)
 
     def largest_batch(self, horizon: int) -> int:
         """No batch within a horizon has more rows than this: steps only grow."""
@@ -106,6 +107,12 @@ class Schedule:
     def to_json(self) -> dict[str, float | None]:
         """The fields that are set, for save files."""
         return {name: value for name, value in asdict(self).items() if value != math.inf}
+
+
+@lru_cache(maxsize=64)
+def _counted(timing: schedule.Timing, horizon: int) -> int:
+    """One by one, which takes a while for long horizons, and is asked for again and again."""
+    return int(schedule.count(timing, horizon))
 
 
 def every_round() -> Schedule:

@@ -263,7 +263,7 @@ class Curator:
                 keeper.withdraw()
             raise
         if keeper.due(_LONG):
-            with suppress(OSError, ReloadNeededError):  # the journal only gets longer
+            with suppress(Exception):  # the change is made; the journal only gets longer
                 self.save(None, self._extra)
 
     def release(self) -> Release:
