@@ -33,7 +33,7 @@ format: $(DEVELOP)
 	$(BIN)/ruff check --fix .
 
 bench: $(BENCH)
-	$(BIN)/discreet bench
+	$(BIN)/python -m benchmarks.speed $(OPTIONS)
 
 bench-kernels: $(USE)
 	$(BIN)/python benchmarks/kernels.py

@@ -10,8 +10,14 @@ from typing import Any
 import numba
 import numpy as np
 
-from discreet.environments import Sphere
-from discreet.kernels import arms, linalg, random, rounds, score, tree
+from discreet.kernels import _arms as arms
+from discreet.kernels import _linalg as linalg
+from discreet.kernels import _random as random
+from discreet.kernels import _rounds as rounds
+from discreet.kernels import _score as score
+from discreet.kernels import _tree as tree
+from discreet.kernels._noise import Noise
+from discreet.simulation.environments import Sphere
 
 Line = tuple[str, float, str]
 
@@ -124,7 +130,7 @@ def noise() -> Iterator[Line]:
     """Fresh noise, per node, two nodes at a time as half of all rows need."""
     for dim in (5, 50):
         for name, dof in (("gaussian", 0.0), ("wishart", 1000.0)):
-            law = rounds.Noise(levels=26, idle=True, scale=1.0, dof=dof)
+            law = Noise(scale=1.0, moment_scale=1.0, dof=dof)
             nodes = np.empty((2, linalg.packed_size(dim)))
             scratch = np.empty(len(nodes) * (dim * (dim + 1) // 2 + 2 * dim))
             cost = best(_draw_nodes, _state(), law, dim, nodes, scratch)

@@ -7,7 +7,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices, and as man
 import pytest
 
 from discreet import Problem, Setting
-from discreet.variants import VARIANTS, Tight, TreeVariant
+from discreet.mechanism.variants import VARIANTS, Tight, TreeVariant
 
 TABLES = {
     "variant": list(VARIANTS.values()),

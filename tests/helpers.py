@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from discreet import LinUCB, Privacy, Problem, load
-from discreet.noise.source import NoiseSource, SeededNoise
-from discreet.variants import WISHART, Named, TreeVariant
+from discreet.mechanism.noise.sources import NoiseSource, SeededNoise
+from discreet.mechanism.variants import WISHART, Named, TreeVariant
 
 TARGET = Privacy(epsilon=1.0, delta=1e-6)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet import canonical
+from discreet import _canonical as canonical
 
 VALUES = st.recursive(
     st.none()

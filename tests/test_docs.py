@@ -88,7 +88,7 @@ def parse(arguments: list[str]) -> None:
 def printed(example: Example) -> str:
     """What a command prints on a terminal of 80 columns."""
     result = subprocess.run(  # noqa: S603  # our own command line
-        [sys.executable, "-m", "discreet.cli", *example.arguments],
+        [sys.executable, "-m", "discreet", *example.arguments],
         capture_output=True,
         check=True,
         encoding="utf-8",

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from discreet import Privacy, Problem, Setting
 from discreet.cli import app
-from discreet.planning import plan
-from discreet.variants import named
+from discreet.mechanism.planning import plan
+from discreet.mechanism.variants import named
 
 FIRST = {
     "horizon": 50_000_000,

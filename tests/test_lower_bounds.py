@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from discreet import errors, theory
-from discreet.bandits import Arms, Elimination, UpperConfidence, simulate
+from discreet.baselines import Arms, Elimination, UpperConfidence, simulate
 
 
 @settings(deadline=None, derandomize=True)

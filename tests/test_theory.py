@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import confidence, theory
+from discreet import theory
 from discreet.errors import ParameterError
-from discreet.mechanism import Mechanism, NoiseBounds, Radius, Setting
+from discreet.mechanism import Mechanism, Radius
+from discreet.mechanism.variants import VARIANTS
 from discreet.privacy import Guarantee, Privacy
-from discreet.problem import Problem
-from discreet.release import Release
-from discreet.variants import VARIANTS
+from discreet.problem import Problem, Setting
+from discreet.release import Release, confidence
+from discreet.theory import NoiseBounds
 
 EXAMPLES = settings(max_examples=200, deadline=None, derandomize=True)
 
@@ -97,7 +98,7 @@ def test_the_bounds_have_their_golden_values(
     variant, setting = VARIANTS[name], GOLDEN_SETTING
     privacy = Privacy(epsilon=1, delta=0.1) if variant.private else None
     bounds = variant.mechanism(setting, privacy).bounds
-    found_radius = confidence.radius_bound(setting, bounds, rounds=setting.horizon)
+    found_radius = theory.radius_bound(setting, bounds, rounds=setting.horizon)
     assert found_radius == pytest.approx(radius, rel=1e-9)
     assert theory.regret_bound(setting, bounds) == pytest.approx(regret, rel=1e-9)
     found_gap_regret = theory.gap_regret_bound(setting, bounds, gap=0.1)
@@ -238,7 +239,7 @@ def test_the_radius_of_any_data_within_the_bounds_is_below_its_bound(
 
     mechanism = mechanism_with(setting, bounds)
     region = confidence.ellipsoid(release_of(gram, moment, rows, mechanism))
-    at_most = confidence.radius_bound(setting, bounds, rounds=rows)
+    at_most = theory.radius_bound(setting, bounds, rounds=rows)
     assert region.radius <= at_most * (1 + 1e-12)
 
     inside = (
@@ -269,7 +270,7 @@ def test_the_radius_bound_is_reached_by_data_spread_evenly_under_the_most_noise(
         rows,
         mechanism_with(setting, bounds),
     )
-    at_most = confidence.radius_bound(setting, bounds, rounds=rows)
+    at_most = theory.radius_bound(setting, bounds, rounds=rows)
     assert confidence.ellipsoid(released).radius == pytest.approx(at_most, rel=1e-9)
 
 

@@ -10,41 +10,46 @@ from typing import TYPE_CHECKING, Any
 from discreet.version import __version__
 
 if TYPE_CHECKING:
-    from discreet.card import privacy_card
-    from discreet.confidence import Ellipsoid, JointRegion
     from discreet.errors import DiscreetError
-    from discreet.grid import Grid
     from discreet.learner import Decision, LinUCB, load
-    from discreet.ledger import Ledger
-    from discreet.mechanism import Mechanism, NoiseBounds, Setting
-    from discreet.policy import UCB, Thompson, greedy
+    from discreet.mechanism import Mechanism
+    from discreet.mechanism import schedules as schedules
+    from discreet.mechanism import strategies as strategies
+    from discreet.mechanism import variants as variants
+    from discreet.mechanism._grid import Grid
+    from discreet.mechanism.variants import VARIANTS, Supplied
     from discreet.privacy import Guarantee, Privacy
-    from discreet.problem import Problem
+    from discreet.problem import Problem, Setting
     from discreet.release import Release
-    from discreet.variants import VARIANTS, Supplied
+    from discreet.release._card import privacy_card
+    from discreet.release.confidence import Ellipsoid, JointRegion
+    from discreet.release.ledger import Ledger
+    from discreet.release.policies import UCB, Thompson, greedy
+    from discreet.simulation import environments as environments
+    from discreet.theory import NoiseBounds
 
 _HOME = {
-    "DiscreetError": "errors",
     "Decision": "learner",
-    "Ellipsoid": "confidence",
+    "DiscreetError": "errors",
+    "Ellipsoid": "release.confidence",
+    "Grid": "mechanism._grid",
     "Guarantee": "privacy",
-    "JointRegion": "confidence",
+    "JointRegion": "release.confidence",
+    "Ledger": "release.ledger",
     "LinUCB": "learner",
     "Mechanism": "mechanism",
-    "Grid": "grid",
-    "Ledger": "ledger",
-    "NoiseBounds": "mechanism",
+    "NoiseBounds": "theory",
     "Privacy": "privacy",
     "Problem": "problem",
     "Release": "release",
-    "Setting": "mechanism",
-    "Supplied": "variants",
-    "Thompson": "policy",
-    "UCB": "policy",
-    "VARIANTS": "variants",
-    "greedy": "policy",
+    "Setting": "problem",
+    "Supplied": "mechanism.variants",
+    "Thompson": "release.policies",
+    "UCB": "release.policies",
+    "VARIANTS": "mechanism.variants",
+    "greedy": "release.policies",
     "load": "learner",
-    "privacy_card": "card",
+    "privacy_card": "release._card",
 }
 
 __all__ = [
@@ -74,22 +79,23 @@ __all__ = [
 
 
 _MODULES = {
-    "accounting",
-    "audit",
-    "bandits",
-    "environments",
-    "errors",
-    "schedules",
-    "standard",
-    "strategies",
-    "theory",
-    "variants",
+    "accounting": "accounting",
+    "audit": "audit",
+    "baselines": "baselines",
+    "environments": "simulation.environments",
+    "errors": "errors",
+    "mechanism": "mechanism",
+    "schedules": "mechanism.schedules",
+    "simulation": "simulation",
+    "strategies": "mechanism.strategies",
+    "theory": "theory",
+    "variants": "mechanism.variants",
 }
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  # any public name
     if name in _MODULES:
-        return import_module(f"discreet.{name}")
+        return import_module(f"discreet.{_MODULES[name]}")
     if name not in _HOME:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
     value = getattr(import_module(f"discreet.{_HOME[name]}"), name)

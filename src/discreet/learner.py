@@ -8,20 +8,18 @@ from typing import Any, NoReturn, Self
 
 from numpy.typing import ArrayLike
 
-from discreet import confidence as confidences
-from discreet import policy as policies
-from discreet import variants
-from discreet.confidence import Region
 from discreet.curator.curator import DEFAULT_MAX_PENDING, Curator
 from discreet.curator.keeping import Keeper
 from discreet.errors import CorruptFileError, DiscreetError, ParameterError
-from discreet.ledger import Ledger
-from discreet.mechanism import Mechanism, Setting
-from discreet.noise.source import NoiseSource
-from discreet.perturbations import Perturbations
+from discreet.mechanism import Mechanism, variants
+from discreet.mechanism._perturbations import Perturbations
+from discreet.mechanism.noise.sources import NoiseSource
 from discreet.privacy import Guarantee, Privacy
-from discreet.problem import Problem
-from discreet.release import Release
+from discreet.problem import Problem, Setting
+from discreet.release import Release, policies
+from discreet.release import confidence as confidences
+from discreet.release.confidence import Region
+from discreet.release.ledger import Ledger
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from discreet import checks
+from discreet import _checks as checks
 from discreet.errors import ParameterError
 
 

@@ -1,9 +1,14 @@
-"""The bounds that a user states about a problem. No data, no privacy parameters."""
+"""The bounds that a user states about a problem and its horizon. No data, no privacy parameters."""
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
-from discreet import checks
+from discreet import _checks as checks
+from discreet.errors import ParameterError
+
+OPEN_HORIZON = 10**12  # room for rounds where no horizon is stated
+OPEN_FAILURE_PROB = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,3 +60,66 @@ class Problem:
     def row_norm(self) -> float:
         """L~ = sqrt(L^2 + B~^2), the bound on the norm of a row (action, reward)."""
         return math.hypot(self.action_norm, self.reward_bound)
+
+
+def tree_depth(horizon: int) -> int:
+    """The nodes on a path from root to leaf, m = 1 + ceil(log2 n). Paper: sec:alg-dp."""
+    return 1 + (horizon - 1).bit_length()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What every calibration and every bound depends on, besides the privacy target.
+
+    Attributes:
+        problem: the stated bounds.
+        horizon: n, the most rounds that will be played.
+        failure_prob: alpha, for all confidence statements together; 1/n unless given.
+    """
+
+    problem: Problem
+    horizon: int
+    failure_prob: float = None  # type: ignore[assignment]  # 1/n if left out
+
+    def __post_init__(self) -> None:
+        """Check the numbers and fill in the paper's choice of alpha."""
+        fix = object.__setattr__
+        fix(self, "horizon", checks.count("horizon", self.horizon))
+        checks.within("horizon", self.horizon, 1, 10**150)
+        given: float | None = self.failure_prob
+        alpha = 1 / max(2, self.horizon) if given is None else given
+        checks.within("failure_prob", checks.probability("failure_prob", alpha), 1e-200, 1.0)
+        fix(self, "failure_prob", float(alpha))
+
+    @classmethod
+    def over(
+        cls,
+        problem: Problem,
+        horizon: int | None,
+        failure_prob: float | None = None,
+        *,
+        open_ended: bool = True,
+    ) -> Self:
+        """A setting, also without a horizon, where a variant allows that."""
+        if horizon is not None:
+            return cls(problem=problem, horizon=horizon, failure_prob=failure_prob)  # type: ignore[arg-type]
+        if not open_ended:
+            raise ParameterError(
+                "horizon", "is None, but this variant is made for a known one; give a number"
+            )
+        alpha = OPEN_FAILURE_PROB if failure_prob is None else failure_prob
+        return cls(problem=problem, horizon=OPEN_HORIZON, failure_prob=alpha)
+
+    def log_tail(self, factor: float) -> float:
+        """What a tail bound for one round costs, ln(factor n/alpha)."""
+        return math.log(factor) + math.log(self.horizon) - math.log(self.failure_prob)
+
+    @property
+    def normal_length(self) -> float:
+        """A bound on the length of d standard normals, sqrt d + sqrt(2 ln(2n/alpha))."""
+        return math.sqrt(self.problem.dim) + math.sqrt(2 * self.log_tail(2))
+
+    @property
+    def tree_depth(self) -> int:
+        """m, the levels of a tree over all rounds."""
+        return tree_depth(self.horizon)

@@ -1,14 +1,70 @@
-"""What the paper proves about regret, with its constants.
+"""What the paper proves about the confidence radius and about regret, with its constants.
 
 Everything here is a function of stated bounds; no data, no curator.
 """
 
 import math
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from discreet import checks
+from discreet import _checks as checks
 from discreet.errors import ParameterError
-from discreet.mechanism import NoiseBounds, Setting
+from discreet.kernels import _score as score
 from discreet.privacy import Privacy
+from discreet.problem import Setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseBounds:
+    """Accurate bounds on the perturbations (H_t, h_t). Paper: def:accurate-params.
+
+    In each round, with probability at least 1 - alpha/2n (docs/errata.md says how far the paper's
+    proof of that goes): the eigenvalues of H_t lie within
+    [rho_min, rho_max], and the norm of h_t with respect to the inverse of H_t is at most gamma.
+    """
+
+    rho_min: float
+    rho_max: float
+    gamma: float
+
+    def __post_init__(self) -> None:
+        """Check that the bounds can be met at all."""
+        checks.positive("rho_min", self.rho_min)
+        checks.at_least("rho_max", self.rho_max, self.rho_min)
+        checks.at_least("gamma", self.gamma, 0.0)
+
+
+class RadiusTerms(NamedTuple):
+    """beta_t = noise_scale * sqrt(log det V_t + log_offset) + bias."""
+
+    noise_scale: float
+    log_offset: float
+    bias: float
+
+
+def radius_terms(setting: Setting, bounds: NoiseBounds) -> RadiusTerms:
+    """The parts of beta_t that do not change from round to round.
+
+    Paper: prop:calc-beta, beta_t = sigma sqrt(2 ln(2/alpha) + ln det V_t - d ln rho_min)
+    + S sqrt(rho_max) + gamma.
+    """
+    problem = setting.problem
+    return RadiusTerms(
+        noise_scale=problem.reward_subgaussian,
+        log_offset=2 * math.log(2 / setting.failure_prob) - problem.dim * math.log(bounds.rho_min),
+        bias=problem.theta_norm * math.sqrt(bounds.rho_max) + bounds.gamma,
+    )
+
+
+def radius_bound(setting: Setting, bounds: NoiseBounds, *, rounds: int) -> float:
+    """An upper bound on beta_t at t = ``rounds`` that needs no data. Paper: prop:calc-beta.
+
+    sigma sqrt(2 ln(2/alpha) + d ln(rho_max/rho_min + t L^2/(d rho_min))) + S sqrt(rho_max) + gamma.
+    """
+    problem = setting.problem
+    growth = bounds.rho_max + rounds * problem.action_norm**2 / problem.dim
+    terms = radius_terms(setting, bounds)
+    return score.radius(problem.dim * math.log(growth), *terms)
 
 
 def _bracket(setting: Setting, bounds: NoiseBounds) -> float:

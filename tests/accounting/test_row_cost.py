@@ -15,7 +15,7 @@ from scipy import optimize
 from discreet import accounting
 from discreet.accounting import Neighbours
 from discreet.errors import ParameterError
-from discreet.kernels import linalg
+from discreet.kernels import _linalg as linalg
 from discreet.problem import Problem
 
 F64 = NDArray[np.float64]

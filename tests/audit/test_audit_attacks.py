@@ -7,8 +7,10 @@ import pytest
 
 from discreet import VARIANTS, Problem, accounting, audit
 from discreet.audit import ATTACKS, Audit, Config, Effort
+from discreet.audit import _streams as streams
+from discreet.audit import _trials as trials
 from discreet.errors import ParameterError
-from discreet.variants import Named
+from discreet.mechanism.variants import Named
 
 # Bounds are wrong with probability 1e-8 each: even if a mechanism just meets its claim, all tests
 # here together fail with a probability below 1e-5.
@@ -71,8 +73,8 @@ def test_the_worlds_are_as_far_apart_as_the_claim_allows(
     privacy = accounting_privacy(contributions, neighbours)
     config = Config(problem=broken.PROBLEM, privacy=privacy, variant=VARIANTS["tight"])
     mechanism = config.subject().short().mechanism
-    pair = audit.attacks.streams.worst_pair(mechanism)
-    worlds = audit.attacks.streams.worlds(mechanism, pair, (20,))
+    pair = streams.worst_pair(mechanism)
+    worlds = streams.worlds(mechanism, pair, (20,))
     gram, moment = worlds.shift[1][:3], worlds.shift[1][3:]
     std, moment_std = mechanism.noise.std, mechanism.noise.moment_std
     square = (gram[0] ** 2 + gram[2] ** 2) / 2 + gram[1] ** 2
@@ -96,7 +98,7 @@ def test_results_are_plain_data() -> None:
 
 
 def test_workers_give_as_many_trials(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit.trials, "_CHUNK", 30)
+    monkeypatch.setattr(trials, "_CHUNK", 30)
     found = audit.run(broken.no_moment_noise(), attacks=["threshold"], trials=100, jobs=2)
     assert found.findings[0].trials == 100
     assert found.violated

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
 from discreet import accounting
-from discreet.audit import bounds
+from discreet.audit import _bounds as bounds
 
 
 @pytest.mark.parametrize("trials", [1, 7, 60])

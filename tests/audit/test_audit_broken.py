@@ -11,7 +11,8 @@ import broken_mechanisms as broken
 import pytest
 
 from discreet import audit
-from discreet.audit import Audit, rewinding
+from discreet.audit import Audit
+from discreet.audit import _rewinding as rewinding
 
 CLAIMED = 1.0
 

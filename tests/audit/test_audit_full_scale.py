@@ -13,7 +13,7 @@ import pytest
 
 from discreet import VARIANTS, audit
 from discreet.audit import ATTACKS, Audit, Config
-from discreet.variants import Named
+from discreet.mechanism.variants import Named
 
 pytestmark = pytest.mark.nightly
 

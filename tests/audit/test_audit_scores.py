@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from discreet.audit import bounds, scores
-from discreet.audit.trials import Part
+from discreet.audit import _bounds as bounds
+from discreet.audit import _scores as scores
+from discreet.audit._trials import Part
 
 
 def normals(seed: int, count: int, mu: float, dim: int = 1) -> tuple[Part, Part]:

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from discreet import Privacy, Problem, Setting, accounting
-from discreet.audit import streams
+from discreet.audit import _streams as streams
 from discreet.mechanism import Mechanism
-from discreet.noise.gaussian import GaussianNoise
-from discreet.schedules import batches
-from discreet.tight import Tight
+from discreet.mechanism._tight import Tight
+from discreet.mechanism.noise._gaussian import GaussianNoise
+from discreet.mechanism.schedules import batches
 
 
 def mechanism(

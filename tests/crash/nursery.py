@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 import discreet
-from discreet.ledger import Ledger, fingerprint
-from discreet.schedules import batches
+from discreet.mechanism.schedules import batches
+from discreet.release.ledger import Ledger, fingerprint
 
 PROBLEM = discreet.Problem(dim=2, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)
 TARGET = discreet.Privacy(epsilon=1.0, delta=1e-6)

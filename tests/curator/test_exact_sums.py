@@ -12,13 +12,21 @@ from hypothesis import strategies as st
 from discreet import LinUCB, Privacy, Problem, accounting
 from discreet.curator.exact import ExactSums, shortened
 from discreet.errors import ParameterError
-from discreet.grid import COARSEST, FINEST, ROOM, Grid
-from discreet.mechanism import Mechanism, Setting
-from discreet.noise.exact import ExactNoise
-from discreet.noise.source import SystemNoise
-from discreet.schedules import batches, every_round, hybrid
-from discreet.strategies import Buffered, Optimised, SquareRoot, Strategy, Tree, independent
-from discreet.variants import named
+from discreet.mechanism import Mechanism
+from discreet.mechanism._grid import COARSEST, FINEST, ROOM, Grid
+from discreet.mechanism.noise._discrete import ExactNoise
+from discreet.mechanism.noise.sources import SystemNoise
+from discreet.mechanism.schedules import batches, every_round, hybrid
+from discreet.mechanism.strategies import (
+    Buffered,
+    Optimised,
+    SquareRoot,
+    Strategy,
+    Tree,
+    independent,
+)
+from discreet.mechanism.variants import named
+from discreet.problem import Setting
 
 TARGET = Privacy(epsilon=1.0, delta=1e-6)
 PROBLEM = Problem(dim=3, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)

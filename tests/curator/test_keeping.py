@@ -19,7 +19,7 @@ from discreet.errors import (
     StateExistsError,
     StateFileError,
 )
-from discreet.ledger import Ledger
+from discreet.release.ledger import Ledger
 from kept import BODY, CARD, begun, contents, on_disk, sha
 
 

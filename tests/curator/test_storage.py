@@ -19,8 +19,8 @@ from discreet.errors import (
     MissingFileError,
     StateFileError,
 )
-from discreet.schedules import batches
-from discreet.variants import named
+from discreet.mechanism.schedules import batches
+from discreet.mechanism.variants import named
 
 PROBLEM = Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
 

@@ -1,9 +1,9 @@
 import pytest
 
-from discreet.experiments.cell import Finished
-from discreet.experiments.experiment import Scale
-from discreet.experiments.results import Results
-from discreet.experiments.table import EXPERIMENTS
+from discreet.experiments._cell import Finished
+from discreet.experiments._experiment import Scale
+from discreet.experiments._results import Results
+from discreet.experiments._table import EXPERIMENTS
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.experiments.claims import (
+from discreet.experiments._claims import (
     Interval,
     LogMeans,
     PowerLaw,

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import BackendError
-from discreet.experiments import reproduce, runner, store
-from discreet.experiments.backends import BACKENDS
-from discreet.experiments.experiment import Scale
-from discreet.experiments.reproduce import Request
+from discreet.experiments import _reproduce as reproduce
+from discreet.experiments import _runner as runner
+from discreet.experiments import _store as store
+from discreet.experiments._backends import BACKENDS
+from discreet.experiments._experiment import Scale
+from discreet.experiments._reproduce import Request
 from experiment_cells import Fragile, Square, plan_of
 
 pytestmark = pytest.mark.cluster
@@ -114,6 +116,6 @@ def test_a_sweep_runs_on_a_ray_cluster_that_is_there_already(
 def test_an_address_where_nobody_answers_is_one_clear_error(
     backend: str, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("discreet.experiments.backends.PATIENCE", 2)
+    monkeypatch.setattr("discreet.experiments._backends.PATIENCE", 2)
     with pytest.raises(BackendError, match=f"answers at {address}"):
         reproduce.reproduce(request(tmp_path / "out", backend, address))

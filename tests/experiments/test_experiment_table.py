@@ -7,11 +7,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from discreet.errors import ParameterError
-from discreet.experiments.cell import Finished, Task
-from discreet.experiments.claims import Verdict
-from discreet.experiments.experiment import Experiment, Scale
-from discreet.experiments.results import Results
-from discreet.experiments.table import ALL, EXPERIMENTS, named
+from discreet.experiments._cell import Finished, Task
+from discreet.experiments._claims import Verdict
+from discreet.experiments._experiment import Experiment, Scale
+from discreet.experiments._results import Results
+from discreet.experiments._table import ALL, EXPERIMENTS, named
 
 Found = tuple[Experiment, Results]
 

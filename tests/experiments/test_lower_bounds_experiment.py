@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from discreet.experiments import lower_bounds
-from discreet.experiments.cell import Finished, Reading, Task
-from discreet.experiments.claims import Verdict
-from discreet.experiments.experiment import Scale
-from discreet.experiments.lower_bounds_shown import fitted, show, tables
-from discreet.experiments.pulling import (
+from discreet.experiments import _lower_bounds as lower_bounds
+from discreet.experiments._cell import Finished, Reading, Task
+from discreet.experiments._claims import Verdict
+from discreet.experiments._experiment import Scale
+from discreet.experiments._lower_bounds_shown import fitted, show, tables
+from discreet.experiments._pulling import (
     ARMS,
     CONTEXTS,
     JOINT,
@@ -21,7 +21,7 @@ from discreet.experiments.pulling import (
     Pulling,
     tallies,
 )
-from discreet.experiments.results import REGRET, Results
+from discreet.experiments._results import REGRET, Results
 
 HORIZON = 10_000_000
 CELL = Pulling(

@@ -6,14 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from discreet.experiments import price, pricing
-from discreet.experiments.cell import Finished, Reading, Task
-from discreet.experiments.claims import Verdict
-from discreet.experiments.experiment import Scale
-from discreet.experiments.play import Play
-from discreet.experiments.pricing import MAIN, TELLING, Target, World
-from discreet.experiments.results import REGRET, Results
-from discreet.experiments.table import EXPERIMENTS
+from discreet.experiments import _price as price
+from discreet.experiments import _pricing as pricing
+from discreet.experiments._cell import Finished, Reading, Task
+from discreet.experiments._claims import Verdict
+from discreet.experiments._experiment import Scale
+from discreet.experiments._play import Play
+from discreet.experiments._pricing import MAIN, TELLING, Target, World
+from discreet.experiments._results import REGRET, Results
+from discreet.experiments._table import EXPERIMENTS
 
 AIMS = {"price-sphere", "price-sphere-gap", "price-fixed", "price-basis"}
 BASE, PAPER = 100.0, 10_000.0

@@ -13,9 +13,11 @@ from typer.testing import CliRunner
 
 from discreet.cli import app
 from discreet.errors import RunFolderError
-from discreet.experiments import reproduce, runner, store
-from discreet.experiments.experiment import Scale
-from discreet.experiments.reproduce import Request
+from discreet.experiments import _reproduce as reproduce
+from discreet.experiments import _runner as runner
+from discreet.experiments import _store as store
+from discreet.experiments._experiment import Scale
+from discreet.experiments._reproduce import Request
 
 SMOKE = ["reproduce", "shifts", "--scale=smoke", "--jobs=1"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import CorruptFileError, RunFolderError
-from discreet.experiments.store import JOURNAL, MANIFEST, Plan, opened
+from discreet.experiments._store import JOURNAL, MANIFEST, Plan, opened
 from experiment_cells import Square, plan_of
 
 PLAN = plan_of([Square(seed=seed) for seed in range(4)])

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import BackendError, CellError
-from discreet.experiments import runner, store
-from discreet.experiments.backends import BACKENDS
-from discreet.experiments.cell import Finished
-from discreet.experiments.store import Plan
+from discreet.experiments import _runner as runner
+from discreet.experiments import _store as store
+from discreet.experiments._backends import BACKENDS
+from discreet.experiments._cell import Finished
+from discreet.experiments._store import Plan
 from experiment_cells import Failing, Fragile, Square, plan_of
 
 

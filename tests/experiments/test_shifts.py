@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from discreet.experiments.shifts import SIZES, UNSHIFTED, Line, Scale, cells
+from discreet.experiments._shifts import SIZES, UNSHIFTED, Line, Scale, cells
 
 
 def test_the_points_that_claims_compare_have_more_seeds() -> None:

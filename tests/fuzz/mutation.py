@@ -31,16 +31,16 @@ from unittest import mock
 import numpy as np
 
 import discreet
-from discreet import canonical
+from discreet import _canonical as canonical
 from discreet import learner as learners
 from discreet.curator import journal, keeping, storage
 from discreet.curator.curator import restored
 from discreet.curator.growing import GrowingLedger
 from discreet.errors import DiscreetError
-from discreet.ledger import fingerprint
-from discreet.noise.source import SeededNoise
-from discreet.schedules import batches
-from discreet.strategies import SquareRoot
+from discreet.mechanism.noise.sources import SeededNoise
+from discreet.mechanism.schedules import batches
+from discreet.mechanism.strategies import SquareRoot
+from discreet.release.ledger import fingerprint
 
 PROBLEM = discreet.Problem(dim=2, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)
 TARGET = discreet.Privacy(epsilon=1.0, delta=1e-6)

@@ -11,7 +11,7 @@ import mutation
 import pytest
 
 from discreet.curator import journal, storage
-from discreet.ledger import Ledger
+from discreet.release.ledger import Ledger
 
 SCRIPT = Path(mutation.__file__)
 IN_ALL = 1_000_000

@@ -43,8 +43,8 @@ from discreet.errors import (
     StateInUseError,
     UnknownDecisionError,
 )
-from discreet.schedules import batches
-from discreet.strategies import SquareRoot
+from discreet.mechanism.schedules import batches
+from discreet.mechanism.strategies import SquareRoot
 from kept import Interrupting
 
 PROBLEM = discreet.Problem(dim=2, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)

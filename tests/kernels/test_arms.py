@@ -12,8 +12,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from discreet.environments import BATCHED_ACTIONS, Basis, Environment, Fixed, Sphere
-from discreet.kernels import arms, random
+from discreet.kernels import _arms as arms
+from discreet.kernels import _random as random
+from discreet.simulation.environments import BATCHED_ACTIONS, Basis, Environment, Fixed, Sphere
 
 F64 = NDArray[np.float64]
 U64 = NDArray[np.uint64]

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from discreet.kernels import random
-from discreet.kernels.binomial import binomial
+from discreet.kernels import _random as random
+from discreet.kernels._binomial import binomial
 
 FLAKE = 1e-6
 COUNT = 200_000

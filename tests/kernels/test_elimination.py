@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.kernels import elimination, random
-from discreet.kernels.elimination import Rule
+from discreet.kernels import _elimination as elimination
+from discreet.kernels import _random as random
+from discreet.kernels._elimination import Rule
 
 epsilons = st.floats(0.001, 100)
 epochs = st.integers(1, 12)

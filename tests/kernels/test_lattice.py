@@ -25,7 +25,8 @@ from hypothesis import strategies as st
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
-from discreet.kernels import lattice, random
+from discreet.kernels import _discrete_gaussian as lattice
+from discreet.kernels import _random as random
 
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]

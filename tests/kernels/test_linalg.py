@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from discreet.kernels import linalg
+from discreet.kernels import _linalg as linalg
 
 F64 = NDArray[np.float64]
 

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from discreet.kernels import pulls, random, tree
+from discreet.kernels import _pulls as pulls
+from discreet.kernels import _random as random
+from discreet.kernels import _tree as tree
 
 F64 = NDArray[np.float64]
 EXAMPLES = settings(deadline=None, derandomize=True)

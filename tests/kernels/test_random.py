@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from discreet.kernels import random
+from discreet.kernels import _random as random
 
 F64 = NDArray[np.float64]
 U64 = NDArray[np.uint64]

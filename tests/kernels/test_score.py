@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from discreet.kernels import linalg, random, score
+from discreet.kernels import _linalg as linalg
+from discreet.kernels import _random as random
+from discreet.kernels import _score as score
 
 F64 = NDArray[np.float64]
 

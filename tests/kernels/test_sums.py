@@ -8,10 +8,19 @@ from numpy.typing import NDArray
 
 from discreet import LinUCB, Mechanism, Problem, Setting
 from discreet.curator.sums import NoisySums
-from discreet.kernels import linalg, sums, tree
-from discreet.schedules import Schedule, batches, every_round, geometric, hybrid
-from discreet.strategies import Buffered, Optimised, SquareRoot, Strategy, Tree, independent
-from discreet.variants import named
+from discreet.kernels import _linalg as linalg
+from discreet.kernels import _sums as sums
+from discreet.kernels import _tree as tree
+from discreet.mechanism.schedules import Schedule, batches, every_round, geometric, hybrid
+from discreet.mechanism.strategies import (
+    Buffered,
+    Optimised,
+    SquareRoot,
+    Strategy,
+    Tree,
+    independent,
+)
+from discreet.mechanism.variants import named
 from helpers import TARGET, restarted, seeded, unit_rows
 
 F64 = NDArray[np.float64]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.accounting import tree_depth
-from discreet.kernels import tree
+from discreet.kernels import _tree as tree
 
 IDLE = {"pan-private": True, "covering": False}
 

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discreet import Release, Setting, confidence, tails
-from discreet.environments import Sphere
-from discreet.kernels import width
-from discreet.kernels.width import Stands, Terms
-from discreet.variants import named
+from discreet import Release, Setting
+from discreet.kernels import _width as width
+from discreet.kernels._width import Stands, Terms
+from discreet.mechanism import _tails as tails
+from discreet.mechanism.variants import named
+from discreet.release import confidence
+from discreet.simulation.environments import Sphere
 from helpers import TARGET, unit_rows
 
 F64 = NDArray[np.float64]

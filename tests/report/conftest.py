@@ -3,11 +3,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from discreet.environments import Sphere
-from discreet.mechanism import Setting
+from discreet.mechanism.variants import VARIANTS
 from discreet.privacy import Privacy
-from discreet.simulate import Outcome, Simulation
-from discreet.variants import VARIANTS
+from discreet.problem import Setting
+from discreet.simulation import Outcome, Simulation
+from discreet.simulation.environments import Sphere
 
 MakeOutcome = Callable[[str, list[list[float]]], Outcome]
 

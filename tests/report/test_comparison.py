@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from discreet import theory
-from discreet.report import comparison
-from discreet.report.comparison import Comparison
-from discreet.report.numbers import IN_A_TERMINAL
-from discreet.simulate import Outcome
+from discreet.report import _comparison as comparison
+from discreet.report._comparison import Comparison
+from discreet.report._numbers import IN_A_TERMINAL
+from discreet.simulation import Outcome
 
 MakeOutcome = Callable[[str, list[list[float]]], Outcome]
 

@@ -2,8 +2,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from discreet.report.curves import Curve, Panel
-from discreet.simulate import Outcome
+from discreet.report._curves import Curve, Panel
+from discreet.simulation import Outcome
 
 MakeOutcome = Callable[[str, list[list[float]]], Outcome]
 

@@ -4,13 +4,13 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from discreet.report.curves import Curve, Guide, Mark, Panel
-from discreet.report.exhibit import Exhibit
-from discreet.report.figures import drawings
-from discreet.report.files import replace
-from discreet.report.scales import LOGARITHMIC, PLAIN
-from discreet.report.sphere import Ball, _frame
-from discreet.report.verdicts import Statement, Statements
+from discreet.report._curves import Curve, Guide, Mark, Panel
+from discreet.report._exhibit import Exhibit
+from discreet.report._figures import drawings
+from discreet.report._files import replace
+from discreet.report._scales import LOGARITHMIC, PLAIN
+from discreet.report._sphere import Ball, _frame
+from discreet.report._verdicts import Statement, Statements
 
 SVG = "{http://www.w3.org/2000/svg}"
 

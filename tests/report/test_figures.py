@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.report.curves import Curve, Panel
-from discreet.report.figures import STYLES, regret_panels, spread
-from discreet.report.scales import LOGARITHMIC, PLAIN
+from discreet.report._curves import Curve, Panel
+from discreet.report._figures import STYLES, regret_panels, spread
+from discreet.report._scales import LOGARITHMIC, PLAIN
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from discreet.report.numbers import Measured, grouped, short
+from discreet.report._numbers import Measured, grouped, short
 
 
 @pytest.mark.parametrize(

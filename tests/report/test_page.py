@@ -4,9 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet.report.curves import Curve, Panel
-from discreet.report.figures import regret_panels
-from discreet.report.page import Drawings, Facts, Page, Prose, Section, Table
+from discreet.report._curves import Curve, Panel
+from discreet.report._figures import regret_panels
+from discreet.report._page import Drawings, Facts, Page, Prose, Section, Table
 
 NASTY = "<script>alert('&')</script>\"><img src=x>"
 

@@ -1,28 +1,24 @@
 """How much noise a privacy target needs, and what given noise costs.
 
-`gdp` and `zcdp` turn a target (epsilon, delta) into the parameter of a family of guarantees and
-back, and `lattice` does so for discrete Gaussian noise; `rows` says what one row costs in one noisy
-sum, `composition` what it costs in all releases; `paper` has the paper's own formulas. Everything
-is rounded towards privacy: a cost up, a budget down. Nothing here holds or sees a row.
+`_gdp` and `_zcdp` turn a target (epsilon, delta) into the parameter of a family of guarantees and
+back, and `_discrete` does so for discrete Gaussian noise; `_rows` says what one row costs in one
+noisy sum, `_composition` what it costs in all releases; `_paper` has the paper's own formulas.
+Everything is rounded towards privacy: a cost up, a budget down. Nothing here holds or sees a row.
 """
 
-from discreet.accounting.composition import (
+from discreet.accounting._composition import (
     gaussian_node_std_exact,
     group_cost,
     strategy_cost,
     tree_cost,
 )
-from discreet.accounting.gdp import gaussian_delta, gaussian_epsilon, gaussian_mu
-from discreet.accounting.lattice import lattice_mu, lattice_trace
-from discreet.accounting.paper import (
-    gaussian_node_std,
-    paper_gaussian_mu,
-    tree_depth,
-    wishart_node_dof,
-)
-from discreet.accounting.rows import Neighbours, RowScales, best_ratio, row_cost, row_scales
-from discreet.accounting.search import upwards
-from discreet.accounting.zcdp import zcdp_delta, zcdp_epsilon, zcdp_of_gdp, zcdp_parameter
+from discreet.accounting._discrete import lattice_mu, lattice_trace
+from discreet.accounting._gdp import gaussian_delta, gaussian_epsilon, gaussian_mu
+from discreet.accounting._paper import gaussian_node_std, paper_gaussian_mu, wishart_node_dof
+from discreet.accounting._rows import Neighbours, RowScales, best_ratio, row_cost, row_scales
+from discreet.accounting._search import upwards
+from discreet.accounting._zcdp import zcdp_delta, zcdp_epsilon, zcdp_of_gdp, zcdp_parameter
+from discreet.problem import tree_depth
 
 __all__ = [
     "Neighbours",

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from discreet import checks
+from discreet import _checks as checks
 from discreet import learner as learners
-from discreet.audit.attacks import ATTACKS, Bench, Subject
-from discreet.audit.report import Audit, Finding, verdict
-from discreet.audit.subjects import Calibrated, Config, Fresh
-from discreet.audit.trials import Effort, Learner, Make
+from discreet.audit._attacks import ATTACKS, Bench, Subject
+from discreet.audit._report import Audit, Finding, verdict
+from discreet.audit._subjects import Calibrated, Config, Fresh
+from discreet.audit._trials import Effort, Learner, Make
 
 __all__ = [
     "ATTACKS",

@@ -10,9 +10,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet import perturbations
-from discreet.card import privacy_card
-from discreet.curator import description, rows
+from discreet.curator import rows
 from discreet.curator.growing import GrowingLedger
 from discreet.curator.keeping import Keeper
 from discreet.curator.state import State
@@ -23,10 +21,13 @@ from discreet.errors import (
     ReloadNeededError,
     WrongProcessError,
 )
-from discreet.ledger import Ledger, fingerprint
 from discreet.mechanism import Mechanism
-from discreet.noise.source import NoiseSource, SystemNoise
+from discreet.mechanism import _codec as codec
+from discreet.mechanism import _perturbations as perturbations
+from discreet.mechanism.noise.sources import NoiseSource, SystemNoise
 from discreet.release import Release
+from discreet.release._card import privacy_card
+from discreet.release.ledger import Ledger, fingerprint
 
 F64 = NDArray[np.float64]
 
@@ -130,7 +131,7 @@ class Curator:
             if self._keeper is None:
                 if path is None:
                     raise ParameterError("path", "is missing; say where to keep the learner")
-                description.require_storable(self.mechanism)
+                codec.require_storable(self.mechanism)
                 self._keeper = self._created(path, body)
                 self._astray = False
             elif path is not None and Path(path).resolve() != self._keeper.path:

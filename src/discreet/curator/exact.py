@@ -19,13 +19,16 @@ from numpy.typing import NDArray
 
 from discreet.curator.sums import PrefixSums
 from discreet.errors import ParameterError
-from discreet.grid import ROOM
-from discreet.kernels import linalg, rounding, tree
-from discreet.kernels import sums as kernel
+from discreet.kernels import _linalg as linalg
+from discreet.kernels import _rounding as rounding
+from discreet.kernels import _sums as kernel
+from discreet.kernels import _tree as tree
 from discreet.mechanism import Mechanism
-from discreet.noise import feedback, lattice
-from discreet.noise.exact import ExactNoise
-from discreet.noise.source import NoiseSource
+from discreet.mechanism._grid import ROOM
+from discreet.mechanism.noise import _feedback as feedback
+from discreet.mechanism.noise import _sampler as lattice
+from discreet.mechanism.noise._discrete import ExactNoise
+from discreet.mechanism.noise.sources import NoiseSource
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]

@@ -3,7 +3,7 @@
 import re
 
 from discreet.errors import ParameterError, RewoundStateError, StateFileError
-from discreet.ledger import MOST_ROWS, Entry, Ledger
+from discreet.release.ledger import MOST_ROWS, Entry, Ledger
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 

@@ -11,7 +11,7 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from discreet import canonical
+from discreet import _canonical as canonical
 from discreet.curator import disk
 from discreet.errors import CorruptFileError, FileVersionError
 

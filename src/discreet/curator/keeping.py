@@ -23,7 +23,7 @@ from discreet.errors import (
     RewoundStateError,
     StateFileError,
 )
-from discreet.ledger import Entry, Ledger
+from discreet.release.ledger import Entry, Ledger
 
 KEPT = "kept"  # the key of a snapshot's body that says where in the order of things it is
 

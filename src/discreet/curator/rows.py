@@ -19,7 +19,7 @@ from discreet.errors import (
     ParameterError,
     ShapeError,
 )
-from discreet.kernels import linalg
+from discreet.kernels import _linalg as linalg
 from discreet.problem import Problem
 
 F64 = NDArray[np.float64]

@@ -6,14 +6,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import checks, perturbations
-from discreet.curator import description, rows, storage
+from discreet import _checks as checks
+from discreet.curator import rows, storage
 from discreet.curator.exact import ExactSums
 from discreet.curator.sums import NoisySums, PrefixSums
 from discreet.curator.waiting import Waiting
 from discreet.errors import HorizonReachedError
 from discreet.mechanism import Mechanism
-from discreet.noise.source import NoiseSource
+from discreet.mechanism import _codec as codec
+from discreet.mechanism import _perturbations as perturbations
+from discreet.mechanism.noise.sources import NoiseSource
 from discreet.release import Release
 
 F64 = NDArray[np.float64]
@@ -68,7 +70,7 @@ class State:
         supplied: perturbations.Perturbations | None,
     ) -> Self:
         """Continue from `document`; ValueError, TypeError or KeyError if it does not fit."""
-        mechanism = _honest(description.from_json(document["mechanism"]), source)
+        mechanism = _honest(codec.from_json(document["mechanism"]), source)
         state = document["state"]
         waiting = Waiting.resume(state, document["max_pending"], mechanism.setting.problem)
         done = checks.count("rows", state["rows"], least=0)
@@ -89,7 +91,7 @@ class State:
     def document(self) -> dict[str, Any]:
         """All that a save file has to hold."""
         return {
-            "mechanism": description.to_json(self.mechanism),
+            "mechanism": codec.to_json(self.mechanism),
             "supplied": self.supplied is not None,
             "on_violation": self.on_violation,
             "max_pending": self.waiting.most,

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import canonical
+from discreet import _canonical as canonical
 from discreet.errors import CorruptFileError, FileVersionError
 
 FORMAT = "discreet-learner"

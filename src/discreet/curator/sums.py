@@ -20,10 +20,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.kernels import linalg, tree
-from discreet.kernels import sums as kernel
+from discreet.kernels import _linalg as linalg
+from discreet.kernels import _sums as kernel
+from discreet.kernels import _tree as tree
 from discreet.mechanism import Mechanism
-from discreet.noise.source import NoiseSource
+from discreet.mechanism.noise.sources import NoiseSource
 
 F64 = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import checks
+from discreet import _checks as checks
 from discreet.curator import rows, storage
 from discreet.errors import DecisionClosedError, UnknownDecisionError
 from discreet.problem import Problem

@@ -1,0 +1,46 @@
+"""`make bench`: measures, and prints tables or one JSON object."""
+
+import sys
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from benchmarks.speed import suite, workload
+from discreet.cli import _console as console
+from discreet.cli._options import AsJson
+from discreet.errors import DiscreetError
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def bench(
+    only: Annotated[
+        list[str] | None, typer.Option(help="A section; give it again for another. All if not.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Less of everything.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Memory over 50,000,000 rounds.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure speed, start-up and memory beside other ways to do the same. Minutes."""
+    sizes = workload.QUICK if quick else workload.DEFAULT
+    if full:
+        sizes = replace(sizes, memory_rounds=(sizes.memory_rounds[0], workload.HORIZON))
+    with console.progress(len(only or suite.SECTIONS)) as on_step:
+        result = suite.run(sizes, only=only or (), on_step=on_step)
+    if as_json:
+        console.print_json(result.to_json())
+        return
+    for (title, columns, rows), remarks in result.tables():
+        console.print_table(title, columns, list(rows))
+        for remark in remarks:
+            console.print_text(f"- {remark}")
+
+
+if __name__ == "__main__":
+    try:
+        app(prog_name="make bench")
+    except DiscreetError as error:
+        console.note(str(error))
+        sys.exit(2)

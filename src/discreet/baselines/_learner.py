@@ -1,0 +1,153 @@
+"""What all multi-armed learners share: the order of calls, the checks, and the honest guarantee."""
+
+import os
+import threading
+from typing import NoReturn, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import _checks as checks
+from discreet.errors import (
+    HorizonReachedError,
+    NotFiniteError,
+    OutOfBoundsError,
+    UnknownDecisionError,
+    WrongProcessError,
+)
+from discreet.mechanism.noise.sources import NoiseSource, SystemNoise
+from discreet.privacy import Guarantee
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+U64 = NDArray[np.uint64]
+
+
+class Rule(Protocol):
+    """An algorithm with its settings, as data: what a learner follows and a simulation plays."""
+
+    @property
+    def n_arms(self) -> int:
+        """How many arms there are."""
+
+    @property
+    def horizon(self) -> int:
+        """The most pulls there will be."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What holds if the noise is secret."""
+
+    def play(
+        self, means: F64, reward_state: U64, noise_state: U64, checkpoints: I64, pulls: I64
+    ) -> None:
+        """Fill the pulls of each arm at each checkpoint, for rewards of plus or minus one."""
+
+
+def checked_sizes(n_arms: object, horizon: object) -> tuple[int, int]:
+    """At least two arms, and a pull for each of them."""
+    arms = checks.count("n_arms", n_arms, least=2)
+    rounds = checks.count("horizon", horizon, least=arms)
+    checks.within("horizon", rounds, 1, 2**62)
+    return arms, rounds
+
+
+def checked_epsilon(epsilon: object) -> float:
+    """A positive number that can be computed with."""
+    return checks.within("epsilon", checks.positive("epsilon", epsilon), 1e-6, 1e12)
+
+
+def pure_guarantee(epsilon: float, argument: str) -> Guarantee:
+    """Epsilon-differential privacy of all arms ever named, for one person's reward."""
+    return Guarantee(epsilon=epsilon, delta=0.0, argument=argument, record="reward", joint=False)
+
+
+class Learner:
+    """Choose an arm, see its reward, learn it; one pull after the other.
+
+    Calls from several threads are safe. Copies are refused, and so is use in a forked process:
+    either would show the same noise on other data. After any error the learner is as before.
+    """
+
+    def __init__(self, rule: Rule, noise_source: NoiseSource | None) -> None:
+        """Take noise from the operating system unless a test says otherwise."""
+        self._rule = rule
+        self._source: NoiseSource = SystemNoise() if noise_source is None else noise_source
+        self._rounds = 0
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    @property
+    def n_arms(self) -> int:
+        """How many arms there are."""
+        return self._rule.n_arms
+
+    @property
+    def horizon(self) -> int:
+        """The most pulls there will be."""
+        return self._rule.horizon
+
+    @property
+    def rounds(self) -> int:
+        """How many rewards have been learned."""
+        return self._rounds
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised about all the arms that this learner names; prints as a sentence."""
+        promise = self._rule.guarantee
+        if promise.private and not self._source.secret:
+            return promise.voided("its noise comes from a seed and can be repeated")
+        return promise
+
+    def choose(self) -> int:
+        """The arm to pull now. Asking again before the reward is learned gives the same arm."""
+        with self._lock:
+            return self._admitted()
+
+    def learn(self, arm: int, reward: float) -> None:
+        """Take in the reward of the arm that `choose` names."""
+        with self._lock:
+            chosen = self._admitted()
+            if isinstance(arm, bool) or arm != chosen:
+                raise UnknownDecisionError("arm", "is not the one that `choose` names; pass that")
+            self._take(chosen, _checked_reward(reward))
+            self._rounds += 1
+
+    def _admitted(self) -> int:
+        if os.getpid() != self._process:
+            raise WrongProcessError(
+                "process",
+                "is not the one this learner was made in; a fork would show the same noise on "
+                "other data, so keep the learner in one process",
+            )
+        if self._rounds >= self.horizon:
+            raise HorizonReachedError(
+                "horizon",
+                f"all {self.horizon} rounds have been played; the guarantee covers no more, so "
+                "start a new learner with a longer horizon",
+            )
+        return self._chosen()
+
+    def _chosen(self) -> int:
+        raise NotImplementedError
+
+    def _take(self, arm: int, reward: float) -> None:
+        raise NotImplementedError
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuse to be copied or pickled."""
+        raise TypeError("a learner cannot be copied or pickled: both would show the same noise")
+
+
+def _checked_reward(reward: object) -> float:
+    """A number in [-1, 1]. The message never holds the reward."""
+    try:
+        number = float(reward)  # type: ignore[arg-type]  # that is what is tried
+    except (TypeError, ValueError):
+        raise NotFiniteError("reward", "is not a number; give one from -1 to 1") from None
+    if not np.isfinite(number):
+        raise NotFiniteError("reward", "is not finite; give a number from -1 to 1")
+    if not -1.0 <= number <= 1.0:
+        raise OutOfBoundsError("reward", "is outside [-1, 1]; scale rewards before learning them")
+    return number

@@ -1,0 +1,65 @@
+"""The command line: thin. It parses, calls one function, and prints a table or one JSON object.
+
+One module for each command. They import what they need when they run, so that --help is quick.
+"""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from discreet.cli import _console as console
+from discreet.cli import _shared as shared
+from discreet.cli import audit, demo, ledger, plan, reproduce, simulate, variants
+from discreet.errors import DiscreetError
+from discreet.version import __version__
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+# Newer releases of typer carry click inside and older ones depend on it: take the common base of
+# usage errors from wherever typer has it.
+_UsageTrouble: Any = next(
+    base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
+)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Contextual linear bandits under joint differential privacy."""
+    if version:
+        print(f"discreet {__version__}")
+    elif context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+for _command in (
+    plan.plan,
+    simulate.simulate,
+    variants.variants,
+    demo.demo,
+    reproduce.reproduce,
+    audit.audit,
+    ledger.ledger,
+):
+    app.command()(_command)
+
+
+def main() -> None:
+    """Run a command; anything that goes wrong is one line on standard error and exit code 2."""
+    command = typer.main.get_command(app)
+    try:
+        command.main(prog_name="discreet", standalone_mode=False)
+    except _UsageTrouble as error:
+        shared.fail(f"{error.format_message()} (see discreet --help)")
+    except (typer.Abort, KeyboardInterrupt):
+        console.note("interrupted")
+        sys.exit(130)
+    except DiscreetError as error:
+        shared.fail(str(error))
+    except OSError as error:
+        shared.fail(str(error))
+    except MemoryError:
+        shared.fail("this needs more memory than there is; give smaller sizes")

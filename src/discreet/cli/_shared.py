@@ -1,0 +1,91 @@
+"""What several commands need: settings made from options, and how a command fails."""
+
+import sys
+from typing import Any, NoReturn
+
+from discreet.cli import _console as console
+from discreet.cli._options import OPEN
+from discreet.errors import ParameterError
+
+
+def variant(
+    name: str,
+    *,
+    calibration: str | None,
+    tree: str | None,
+    shift: float | None,
+    rho_min: float | None,
+) -> Any:  # noqa: ANN401  # a row of the table
+    """The row of the table of variants, with the choices that options exchange."""
+    from discreet.mechanism.variants import named
+
+    row: Any = named(name)
+    if shift is not None and rho_min is not None:
+        raise ParameterError("shift", "and --rho-min say the same thing twice; give one of them")
+    if calibration is not None:
+        row = row.with_calibration(calibration)
+    if tree is not None:
+        row = row.with_tree(tree)
+    if shift is not None:
+        row = row.with_shift(shift)
+    if rho_min is not None:
+        row = row.with_rho_min(rho_min)
+    return row
+
+
+def setting(problem: Any, horizon: int | str, failure_prob: float | None, row: Any) -> Any:  # noqa: ANN401
+    """Problem, horizon and failure probability."""
+    from discreet.problem import Setting
+
+    rounds = None if horizon == OPEN else int(horizon)
+    return Setting.over(problem, rounds, failure_prob, open_ended=row.open_ended)
+
+
+def privacy(
+    row: Any,  # noqa: ANN401
+    epsilon: float | None,
+    delta: float | None,
+    contributions: int,
+    neighbours: str,
+) -> Any:  # noqa: ANN401
+    """The target; a variant that promises nothing ignores it, so that sweeps can pass it."""
+    from discreet.privacy import Privacy
+
+    if row.private and epsilon is None:
+        raise ParameterError("epsilon", "is missing; private variants need --epsilon")
+    if row.private and delta is None:
+        raise ParameterError("delta", "is missing; private variants need --delta")
+    if epsilon is None or delta is None:
+        return None
+    target = Privacy(
+        epsilon=epsilon,
+        delta=delta,
+        contributions_per_user=contributions,
+        neighbours=neighbours,
+    )  # refuses nonsense, even where it is not used
+    return target if row.private else None
+
+
+def policy(name: str, optimism: float) -> Any:  # noqa: ANN401
+    """The policy of that name."""
+    from discreet.release.policies import UCB, Thompson, greedy
+
+    makers = {
+        "ucb": lambda: UCB(optimism=optimism),
+        "thompson": lambda: Thompson(optimism=optimism),
+        "greedy": greedy,
+    }
+    return one_of("policy", name, makers)()
+
+
+def one_of(parameter: str, name: str, table: dict[str, Any]) -> Any:  # noqa: ANN401
+    """The entry of that name, or an error that lists the names."""
+    if name not in table:
+        raise ParameterError(parameter, f"is {name!r}; give one of {', '.join(table)}")
+    return table[name]
+
+
+def fail(message: str) -> NoReturn:
+    """End with one line on standard error and exit code 2."""
+    console.note(" ".join(message.split()))
+    sys.exit(2)

@@ -1,0 +1,125 @@
+"""`discreet audit`: attacks on a configuration, and their bounds beside its claim."""
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from discreet.cli import _console as console
+from discreet.cli._options import (
+    AsJson,
+    Calibration,
+    Contributions,
+    Delta,
+    Dim,
+    Epsilon,
+    Jobs,
+    Neighbours,
+    Tree,
+    Variant,
+    counting,
+)
+
+if TYPE_CHECKING:
+    from discreet.audit import Audit, Config
+    from discreet.privacy import Privacy
+
+
+def audit(
+    *,
+    variant: Variant = "tight",
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 1e-6,
+    dim: Dim = 2,
+    attack: Annotated[
+        list[str] | None, typer.Option(help="An attack; give it again for another. All if not.")
+    ] = None,
+    trials: Annotated[
+        int, counting("--trials", about="Learners for each of the two worlds.")
+    ] = 100_000,
+    horizon: Annotated[
+        int | None,
+        counting("--horizon", about="Rows of learners with several releases; eight releases."),
+    ] = None,
+    noise: Annotated[str, typer.Option(help="exact or float: how noise is drawn.")] = "exact",
+    contributions: Contributions = 1,
+    neighbours: Neighbours = "replacement",
+    calibration: Calibration = None,
+    tree: Tree = None,
+    confidence: Annotated[float, typer.Option(help="Of each bound by itself.")] = 0.999,
+    jobs: Jobs = None,
+    as_json: AsJson = False,
+) -> None:
+    """Attack a variant; lower bounds on epsilon beside the claim. Exit code 1 if one is above it.
+
+    Takes minutes.
+    """
+    from discreet import audit as audits
+    from discreet.privacy import Privacy
+
+    target = Privacy(
+        epsilon=epsilon,  # type: ignore[arg-type]  # they have defaults here
+        delta=delta,  # type: ignore[arg-type]
+        contributions_per_user=contributions,
+        neighbours=neighbours,
+    )
+    config = _config(variant, calibration, tree, target, dim=dim, horizon=horizon, noise=noise)
+    names = tuple(attack) if attack else tuple(audits.ATTACKS)
+    with console.progress(len(names)) as on_attack:
+        found = audits.run(
+            config,
+            attacks=names,
+            trials=trials,
+            confidence=confidence,
+            jobs=os.cpu_count() or 1 if jobs is None else jobs,
+            delta=delta,
+            on_attack=on_attack,
+        )
+    if as_json:
+        console.print_json(found.to_json())
+    else:
+        _show(found)
+    if found.violated:
+        sys.exit(1)
+
+
+def _config(
+    variant: str,
+    calibration: str | None,
+    tree: str | None,
+    target: "Privacy",
+    *,
+    dim: int,
+    horizon: int | None,
+    noise: str,
+) -> "Config":
+    from discreet.audit import Config
+    from discreet.mechanism.variants import named
+    from discreet.problem import Problem
+
+    row = named(variant)
+    if calibration is not None:
+        row = row.with_calibration(calibration)
+    if tree is not None:
+        row = row.with_tree(tree)
+    return Config(
+        problem=Problem(dim=dim, action_norm=1.0, reward_bound=1.0, theta_norm=1.0),
+        privacy=target if row.private else None,
+        variant=row,
+        horizon=horizon,
+        noise=noise,
+    )
+
+
+def _show(found: "Audit") -> None:
+    columns, rows = found.table()
+    console.print_table(f"audit: {found.variant}", columns, rows)
+    for finding in found.findings:
+        if finding.note:
+            console.print_text(f"- {finding.attack}: {finding.note}")
+    console.print_text(
+        f"Each bound is true with a probability of {100 * found.findings[0].confidence:g}%. "
+        "A bound below the claim does not prove it."
+    )
+    console.print_text(found.guarantee)

@@ -1,0 +1,31 @@
+"""`discreet demo`: every variant in a short form of the paper's experiment."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discreet.cli import _console as console
+from discreet.cli._options import AsJson, Jobs
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("demo"),
+    jobs: Jobs = None,
+    as_json: AsJson = False,
+) -> None:
+    """Play every variant in the paper's setting and write a report. A minute or two."""
+    from discreet.experiments import _demo as show
+
+    workers = os.cpu_count() or 1 if jobs is None else jobs
+    out.mkdir(parents=True, exist_ok=True)  # rather fail now than after a minute's work
+    with console.progress(show.STEPS) as on_step:
+        result = show.run(jobs=workers, on_step=on_step)
+    page = show.write_report(result, out)
+    if as_json:
+        console.print_json({"report": str(page), **result.to_json()})
+        return
+    for title, columns, rows in result.tables():
+        console.print_table(title, columns, rows)
+    console.print_text(f"The regret curves are in {page}; open it in a browser.")

@@ -1,0 +1,167 @@
+"""Decision sets and rewards of the synthetic environments."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.kernels import _random as random
+from discreet.kernels._compiling import kernel
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+U64 = NDArray[np.uint64]
+
+
+class World(NamedTuple):
+    """An environment: fresh sphere decision sets, or the same actions in every round.
+
+    Fresh sets are drawn for a batch of B rounds at once, side by side, because long loops are
+    faster than short ones.
+    """
+
+    fresh: bool
+    n_actions: int
+    theta: F64  # (d,), of unit length if fresh
+    top: float
+    low: float
+    high: float
+    actions: F64  # (d, B * K), feature-major
+    means: F64  # (B * K,)
+    next_start: I64  # (1,), where the next round's actions start
+    reward_std: float  # 0 for rewards of plus or minus one
+    reward_bound: float
+
+
+@kernel
+def next_set(state: U64, world: World) -> int:
+    """Where the next round's decision set starts in ``world.actions``."""
+    if not world.fresh:
+        return 0
+    start = world.next_start[0]
+    if start == world.means.size:
+        _refill(state, world)
+        start = 0
+    world.next_start[0] = start + world.n_actions
+    return int(start)
+
+
+@kernel
+def _refill(state: U64, world: World) -> None:
+    """Draw a batch of decision sets: one optimal action each, the others uniform on a band.
+
+    Paper: section Experiments, Setting. Actions are normalised Gaussians, and those that fall
+    outside the band are drawn again. The optimal action's place in its set is random.
+    """
+    actions, means, theta = world.actions, world.means, world.theta
+    dim, total = actions.shape
+    random.fill_normals(state, actions.reshape(dim * total))
+    scales = np.zeros(total)
+    means[:] = 0.0
+    for i in range(dim):
+        weight = theta[i]
+        for k in range(total):
+            means[k] += weight * actions[i, k]
+            scales[k] += actions[i, k] * actions[i, k]
+    for k in range(total):
+        scales[k] = 1.0 / math.sqrt(scales[k])
+        means[k] *= scales[k]
+    for i in range(dim):
+        for k in range(total):
+            actions[i, k] *= scales[k]
+    _redraw_outside(state, world)
+    for start in range(0, total, world.n_actions):
+        k = start + random.below(state, world.n_actions)
+        means[k] = _turn(state, theta, means[k], world.top, actions[:, k])
+
+
+@kernel
+def _redraw_outside(state: U64, world: World) -> None:
+    """Replace the actions that fell outside the band until none is left.
+
+    A few rounds of drawing again empty the list if the band is wide. If it is narrow, the inner
+    product is drawn by itself in the end, which is as exact because it is independent of the
+    direction.
+    """
+    actions, means, theta = world.actions, world.means, world.theta
+    dim, total = actions.shape
+    outside = np.empty(total, np.int64)
+    left = 0
+    for k in range(total):  # without a branch, which could not be predicted
+        outside[left] = k
+        left += not world.low <= means[k] <= world.high
+    drafts = np.empty((left, dim))
+    for _ in range(8):
+        tried, left = left, 0
+        random.fill_normals(state, drafts[:tried].reshape(tried * dim))
+        for at in range(tried):
+            k = outside[at]
+            for i in range(dim):
+                actions[i, k] = drafts[at, i]
+            means[k] = _normalise(theta, actions[:, k])
+            outside[left] = k
+            left += not world.low <= means[k] <= world.high
+    for k in outside[:left]:
+        wanted = band_product(state, dim, world.low, world.high)
+        means[k] = _turn(state, theta, means[k], wanted, actions[:, k])
+
+
+@kernel
+def _turn(state: U64, theta: F64, product: float, wanted: float, action: F64) -> float:
+    """Turn a unit vector towards or away from theta until its inner product is as wanted."""
+    # A vector almost parallel to theta has no direction of its own left to keep.
+    while 1.0 - product * product < 1e-2:  # noqa: PLR2004
+        for i in range(theta.size):
+            action[i] = random.normal(state)
+        product = _normalise(theta, action)
+    scale = math.sqrt((1.0 - wanted * wanted) / (1.0 - product * product))
+    along = wanted - scale * product
+    for i in range(theta.size):
+        action[i] = scale * action[i] + along * theta[i]
+    return wanted
+
+
+@kernel
+def _normalise(theta: F64, action: F64) -> float:
+    """Scale an action to unit length; its inner product with theta."""
+    product = 0.0
+    square = 0.0
+    for i in range(theta.size):
+        product += theta[i] * action[i]
+        square += action[i] * action[i]
+    scale = 1.0 / math.sqrt(square)
+    for i in range(theta.size):
+        action[i] *= scale
+    return product * scale
+
+
+@kernel
+def band_product(state: U64, dim: int, low: float, high: float) -> float:
+    """An inner product with density (1 - z^2)^((d-3)/2) on [low, high], by rejection."""
+    power = 0.5 * (dim - 3)
+    nearest = 0.0 if low <= 0.0 <= high else min(abs(low), abs(high))
+    furthest = max(abs(low), abs(high))
+    peak = nearest if power >= 0.0 else furthest
+    ceiling = power * math.log(1.0 - peak * peak)
+    while True:
+        z = low + (high - low) * random.uniform(state)
+        if math.log(random.uniform(state)) < power * math.log(1.0 - z * z) - ceiling:
+            return z
+
+
+@kernel
+def reward(state: U64, mean: float, std: float, bound: float) -> float:
+    """A reward with the given mean: plus or minus one if std is 0, else normal.
+
+    A normal reward is clipped to [-bound, bound].
+    """
+    if std == 0.0:
+        return 2.0 * (random.uniform(state) < 0.5 * (1.0 + mean)) - 1.0  # no branch to guess
+    return min(max(mean + std * random.normal(state), -bound), bound)
+
+
+@kernel
+def best_mean(world: World) -> float:
+    """The mean reward of the best action of any current decision set."""
+    return world.top if world.fresh else world.means.max()

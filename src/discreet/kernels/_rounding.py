@@ -1,0 +1,51 @@
+"""A row in whole numbers."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.kernels import _linalg as linalg
+from discreet.kernels._compiling import kernel
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+
+@kernel
+def towards_zero(
+    action: F64, reward: float, per_action: float, per_reward: float, steps: I64
+) -> int:
+    """Round a row towards zero to whole steps; the squared norm of its action, in steps.
+
+    ``per_action`` and ``per_reward`` are steps in a unit, powers of two: multiplying by one is
+    exact, and so is dropping what is behind the point.
+
+    Shapes: action (d,), steps (d + 1,), the reward last.
+    """
+    square = 0
+    for i in range(action.size):
+        steps[i] = int(action[i] * per_action)
+        square += steps[i] * steps[i]
+    steps[action.size] = int(reward * per_reward)
+    return square
+
+
+@kernel
+def packed(
+    action: F64,
+    reward: float,
+    per_action: float,
+    per_reward: float,
+    largest_square: int,
+    largest_reward: int,
+    row: I64,
+) -> bool:
+    """Round a row and pack it, if it is then within its bounds; whether it is.
+
+    Shapes: action (d,), row (d(d+3)/2,).
+    """
+    steps = np.empty(action.size + 1, np.int64)
+    square = towards_zero(action, reward, per_action, per_reward, steps)
+    if square > largest_square or abs(steps[-1]) > largest_reward:
+        return False
+    linalg.pack_row(steps[:-1], steps[-1], row)
+    return True

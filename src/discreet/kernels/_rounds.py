@@ -1,0 +1,218 @@
+"""Many rounds of the one loop, composed of the same kernels that serve a single round."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.kernels import _arms as arms
+from discreet.kernels import _linalg as linalg
+from discreet.kernels import _noise as noise
+from discreet.kernels import _random as random
+from discreet.kernels import _schedule as schedule
+from discreet.kernels import _score as score
+from discreet.kernels import _sums as sums
+from discreet.kernels import _tree as tree
+from discreet.kernels import _width as width
+from discreet.kernels._compiling import kernel
+from discreet.kernels._noise import Noise
+from discreet.kernels._width import Standing
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+U64 = NDArray[np.uint64]
+
+
+class Radius(NamedTuple):
+    """The paper's confidence set."""
+
+    shift: float
+    floor: float
+    noise_scale: float
+    log_offset: float
+    bias: float
+
+
+class Rule(NamedTuple):
+    """How a confidence set becomes a choice."""
+
+    optimism: float
+    sampling: bool
+
+
+@kernel
+def draw_nodes(state: U64, law: Noise, dim: int, nodes: F64, scratch: F64) -> None:
+    """Fill packed nodes with fresh noise, in the order in which a `NoiseSource` is asked.
+
+    ``scratch`` holds d(d+1)/2 + 2d numbers for each node.
+    """
+    if law.dof == 0.0:
+        random.fill_normals(state, nodes.reshape(nodes.size))
+        noise.symmetric_gaussian(nodes, law.scale, law.moment_scale, dim)
+        return
+    count, below = len(nodes), dim * (dim + 1) // 2
+    normals, rest = scratch[: count * below], scratch[count * below :]
+    dofs, squares = rest[: count * dim], rest[count * dim : 2 * count * dim]
+    for at in range(count):
+        for i in range(dim):
+            dofs[at * dim + i] = law.dof - i
+    random.fill_normals(state, normals)
+    random.fill_chi_squares(state, dofs, squares)
+    for at in range(count):
+        noise.wishart(
+            normals[at * below : (at + 1) * below],
+            squares[at * dim : (at + 1) * dim],
+            law.scale,
+            nodes[at],
+        )
+
+
+@kernel
+def standing(known: Standing, law: Noise, number: int) -> width.Stands:
+    """The noise in one release, or an upper bound on it."""
+    at = min(int(np.searchsorted(known.numbers, number)), known.numbers.size - 1)
+    gram_std = known.norms[at] * law.scale
+    moment_std = known.norms[at] * law.moment_scale
+    return width.Stands(gram_std, moment_std, gram_std * known.reaches[at], known.log_tails[at])
+
+
+@kernel
+def play_radius(
+    world: arms.World,
+    law: Noise,
+    sharing: sums.Sharing,
+    radius: Radius,
+    rule: Rule,
+    state: sums.Sums,
+    world_state: U64,
+    noise_state: U64,
+    policy_state: U64,
+    checkpoints: I64,
+    regrets: F64,
+) -> None:
+    """The paper's learner: a release after every row, through a tree, and the radius beta_t.
+
+    Runs to the last checkpoint, recording the pseudo-regret so far at each of them.
+    """
+    nodes, idle, totals, number = state.nodes, state.idle, state.totals, state.number
+    dim, size = world.theta.size, len(state.batch)
+    draws = 2 if sharing.idle else 1
+    fresh = np.empty((draws * sharing.levels, size))
+    scratch = np.empty(len(fresh) * (dim * (dim + 1) // 2 + 2 * dim))
+    draw_nodes(noise_state, law, dim, fresh, scratch)
+    tree.begin(nodes, idle, totals, fresh)
+
+    lower = np.zeros((dim, dim))
+    weights, action, row = np.empty(dim), np.empty(dim), np.empty(size)
+    scores = np.empty(world.n_actions)
+    released = totals[0]
+    last = checkpoints[-1]
+    best_mean = arms.best_mean(world)
+    regret = 0.0
+    at = 0
+    while at < checkpoints.size:
+        start = arms.next_set(world_state, world)
+        log_det = linalg.factor(released, radius.shift, radius.floor, lower)
+        for i in range(dim):
+            weights[i] = released[size - dim + i]
+        linalg.forward(lower, weights)
+        linalg.weigh(lower, weights)
+        bonus = rule.optimism * score.radius(
+            log_det, radius.noise_scale, radius.log_offset, radius.bias
+        )
+        if rule.sampling:
+            for i in range(dim):
+                weights[i] += bonus * math.sqrt(lower[i, i]) * random.normal(policy_state)
+            bonus = 0.0
+        chosen = start + score.best(world.actions, start, weights, lower, bonus, scores)
+
+        mean = world.means[chosen]
+        regret += best_mean - mean
+        for i in range(dim):
+            action[i] = world.actions[i, chosen]
+        reward = arms.reward(world_state, mean, world.reward_std, world.reward_bound)
+        linalg.pack_row(action, reward, row)
+        starting = fresh[: draws * tree.carry(number[0] + 1, sharing.levels)]
+        if len(starting) > 0:
+            draw_nodes(noise_state, law, dim, starting, scratch)
+        tree.step(nodes, idle, totals, number, row, starting, last)
+        if number[0] == checkpoints[at]:
+            regrets[at] = regret
+            at += 1
+
+
+@kernel
+def play_width(
+    world: arms.World,
+    law: Noise,
+    sharing: sums.Sharing,
+    timing: schedule.Timing,
+    known: Standing,
+    terms: width.Terms,
+    releases: int,
+    rule: Rule,
+    state: sums.Sums,
+    world_state: U64,
+    noise_state: U64,
+    policy_state: U64,
+    checkpoints: I64,
+    regrets: F64,
+) -> None:
+    """Scheduled releases, noise shared in any way, and the joint-noise width.
+
+    Runs to the last checkpoint, as `play_radius` does. Between releases nothing changes but the
+    open batch.
+    """
+    dim, size = world.theta.size, len(state.batch)
+    fresh = np.empty((max(1, sums.first_draws(sharing)), size))
+    scratch = np.empty(len(fresh) * (dim * (dim + 1) // 2 + 2 * dim))
+    first = fresh[: sums.first_draws(sharing)]
+    draw_nodes(noise_state, law, dim, first, scratch)
+    sums.begin(sharing, state, first)
+
+    basis, gram = np.empty((dim, dim)), np.empty((dim, dim))
+    centre, moment, spread, lean = np.empty(dim), np.empty(dim), np.empty(dim), np.empty(dim)
+    weights, action, row = np.empty(dim), np.empty(dim), np.empty(size)
+    scores = np.empty(world.n_actions)
+    batch = state.batch
+    best_mean = arms.best_mean(world)
+    width.nothing(terms.theta_norm, basis, centre, spread, lean)
+    rows, due = 0, schedule.following(timing, 0)
+    regret = 0.0
+    at = 0
+    while at < checkpoints.size:
+        start = arms.next_set(world_state, world)
+        for i in range(dim):
+            weights[i] = centre[i]
+        optimism = rule.optimism
+        if rule.sampling:
+            for i in range(dim):
+                deviation = math.sqrt(spread[i]) + math.sqrt(lean[i])
+                weights[i] += optimism * deviation * random.normal(policy_state)
+            optimism = 0.0
+        chosen = start + width.best(
+            world.actions, start, basis, weights, spread, lean, optimism, scores
+        )
+
+        mean = world.means[chosen]
+        regret += best_mean - mean
+        for i in range(dim):
+            action[i] = world.actions[i, chosen]
+        reward = arms.reward(world_state, mean, world.reward_std, world.reward_bound)
+        linalg.pack_row(action, reward, row)
+        for i in range(size):
+            batch[i] += row[i]
+        rows += 1
+        if rows == due:
+            due = schedule.following(timing, rows)
+            starting = fresh[: sums.draws(sharing, state.number[0] + 1)]
+            draw_nodes(noise_state, law, dim, starting, scratch)
+            sums.absorb(sharing, state, batch, starting, releases)
+            batch[:] = 0.0
+            linalg.unpack(state.totals[0], 0.0, gram, moment)
+            stands = standing(known, law, state.number[0])
+            width.region(gram, moment, stands, terms, basis, centre, spread, lean)
+        if rows == checkpoints[at]:
+            regrets[at] = regret
+            at += 1

@@ -1,0 +1,40 @@
+"""When to release: one rule with four numbers, a function of the number of rows alone."""
+
+import math
+from typing import NamedTuple
+
+from discreet.kernels._compiling import kernel
+
+NEVER = 2**62  # later than any row
+
+
+class Timing(NamedTuple):
+    """The first release is after ``start`` rows; t rows later comes the next after t + step.
+
+    The step is the smallest of ratio * t, root * sqrt(t) and batch, rounded down, and at least 1.
+    """
+
+    start: int
+    ratio: float
+    root: float
+    batch: float
+
+
+@kernel
+def following(timing: Timing, rows: int) -> int:
+    """How many rows the next release will hold, where the last one held ``rows`` (0: none yet)."""
+    if rows < timing.start:
+        return timing.start
+    step = min(timing.ratio * rows, timing.root * math.sqrt(rows), timing.batch)
+    return min(rows + max(1, int(min(step, NEVER))), NEVER)
+
+
+@kernel
+def count(timing: Timing, horizon: int) -> int:
+    """How many releases there are within a horizon."""
+    releases = 0
+    rows = following(timing, 0)
+    while rows <= horizon:
+        releases += 1
+        rows = following(timing, rows)
+    return releases

@@ -1,0 +1,142 @@
+"""Noisy prefix sums: rows gather in a batch, and at a release the batch joins what stands.
+
+One rule says when (`schedule`), one of three ways says how noise is shared (`tree`, `buffers`,
+`history`). Without noise the sums are exact.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.kernels import _buffers as buffers
+from discreet.kernels import _history as history
+from discreet.kernels import _linalg as linalg
+from discreet.kernels import _schedule as schedule
+from discreet.kernels import _tree as tree
+from discreet.kernels._compiling import kernel
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+Numbers = NDArray[Any]  # floating-point, or whole
+
+EXACT, TREE, BUFFERS, MATRIX = range(4)
+
+
+class Sharing(NamedTuple):
+    """How noise is shared between releases."""
+
+    kind: int
+    levels: int  # of a tree
+    idle: bool  # whether a level without a finished node shows a draw
+    decays: F64  # of buffers, (b,)
+    weights: F64  # of buffers, (b,)
+    decoder: F64  # of a matrix, (J, J)
+
+
+class Sums(NamedTuple):
+    """All that changes as rows come in."""
+
+    nodes: Numbers  # tree nodes (m, p), buffers (b, p) or all draws so far (J, p)
+    idle: Numbers  # idle draws (m, p), or the noise that stands (1, p)
+    totals: Numbers  # row 0 is what is released; a tree has more (m + 1, p)
+    batch: Numbers  # rows since the last release, (p,)
+    rows: I64  # how many rows there are, (1,)
+    released: I64  # how many of them are in the last release, (1,)
+    number: I64  # how many releases there have been, (1,)
+
+
+def exact() -> Sharing:
+    """No noise at all."""
+    nothing = np.empty(0)
+    return Sharing(EXACT, 0, False, nothing, nothing, np.empty((0, 0)))  # noqa: FBT003
+
+
+def empty(sharing: Sharing, dim: int) -> Sums:
+    """Before any row, and before any draw."""
+    size = linalg.packed_size(dim)
+    nodes, idle, totals = {
+        EXACT: (0, 0, 1),
+        TREE: (sharing.levels, sharing.levels, sharing.levels + 1),
+        BUFFERS: (sharing.decays.size, 0, 1),
+        MATRIX: (len(sharing.decoder), 1, 1),
+    }[sharing.kind]
+    return Sums(
+        nodes=np.zeros((nodes, size)),
+        idle=np.zeros((idle, size)),
+        totals=np.zeros((totals, size)),
+        batch=np.zeros(size),
+        rows=np.zeros(1, np.int64),
+        released=np.zeros(1, np.int64),
+        number=np.zeros(1, np.int64),
+    )
+
+
+@kernel
+def first_draws(sharing: Sharing) -> int:
+    """How many nodes draw noise before the first row."""
+    return (2 if sharing.idle else 1) * sharing.levels
+
+
+@kernel
+def draws(sharing: Sharing, release: int) -> int:
+    """How many nodes draw noise for this release."""
+    if sharing.kind == EXACT:
+        return 0
+    if sharing.kind == TREE:
+        return tree.carry(release, sharing.levels) * (2 if sharing.idle else 1)
+    return 1
+
+
+@kernel
+def next_draws(sharing: Sharing, timing: schedule.Timing, sums: Sums) -> int:
+    """How many nodes draw noise with the next row: none, unless it leads to a release."""
+    if sums.rows[0] + 1 != schedule.following(timing, sums.released[0]):
+        return 0
+    return draws(sharing, sums.number[0] + 1)
+
+
+@kernel
+def begin(sharing: Sharing, sums: Sums, fresh: F64) -> None:
+    """Give every level of a tree its first noise. Others have none before the first release."""
+    if sharing.kind == TREE:
+        tree.begin(sums.nodes, sums.idle, sums.totals, fresh)
+
+
+@kernel
+def step(
+    sharing: Sharing, timing: schedule.Timing, sums: Sums, row: F64, fresh: F64, last: int
+) -> bool:
+    """Add a packed row, in one call that nothing can interrupt; whether that made a release.
+
+    ``fresh`` holds as many draws as `next_draws` says. ``last`` is the last release there will be.
+    """
+    gather(sums.batch, sums.rows, row)
+    rows = sums.rows[0]
+    if rows != schedule.following(timing, sums.released[0]):
+        return False
+    absorb(sharing, sums, sums.batch, fresh, last)
+    sums.batch[:] = 0.0
+    sums.released[0] = rows
+    return True
+
+
+@kernel
+def gather(batch: Numbers, rows: I64, row: Numbers) -> None:
+    """Add a packed row that makes no release: what `step` does then, with less to pass."""
+    rows[0] += 1
+    for i in range(row.size):
+        batch[i] += row[i]
+
+
+@kernel
+def absorb(sharing: Sharing, sums: Sums, batch: F64, fresh: F64, last: int) -> None:
+    """Make a release of all that stands and a batch."""
+    if sharing.kind in (TREE, EXACT):
+        tree.step(sums.nodes, sums.idle, sums.totals, sums.number, batch, fresh, last)
+    elif sharing.kind == BUFFERS:
+        buffers.step(
+            sharing.decays, sharing.weights, sums.nodes, sums.totals, sums.number, batch, fresh
+        )
+    else:
+        history.step(sharing.decoder, sums.nodes, sums.idle, sums.totals, sums.number, batch, fresh)

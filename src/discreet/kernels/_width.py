@@ -1,0 +1,192 @@
+"""The joint-noise confidence set: reward noise and privacy noise added in quadrature.
+
+With the release M = G + Z, u = (sum of x y) + h, the eigenvectors of M as a basis and eigenvalues
+m_i, everything is diagonal but the direction of an action. Proof: docs/width.md.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.kernels import _score as score
+from discreet.kernels._compiling import kernel
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+_SHIFTS = 64  # candidates for the shift, evenly spaced in the logarithm
+_LEAST, _MOST, _FAR = 1 / 400, 20.0, 30.0
+
+
+class Terms(NamedTuple):
+    """What the width is made of besides the release and the deviations of its noise."""
+
+    variance: float  # sigma^2, the variance proxy of a reward
+    theta_norm: float
+    prior: float  # the prior's share, lambda_0 over the other noise at no data
+
+
+class Standing(NamedTuple):
+    """How much noise stands in which release; the first entry not below a number is its own."""
+
+    numbers: I64  # ascending
+    norms: F64  # in multiples of one draw
+    reaches: F64  # a bound on its largest eigenvalue, in multiples of the standing deviation
+    log_tails: F64  # ln(1/p), with p the probability that the bound is passed
+
+
+class Stands(NamedTuple):
+    """The noise that stands in one release."""
+
+    gram_std: float  # off the diagonal
+    moment_std: float
+    reach: float  # upsilon: an eigenvalue of -Z is above it with probability p
+    log_tail: float  # ln(1/p)
+
+
+@kernel
+def region(
+    gram: F64,
+    moment: F64,
+    stands: Stands,
+    terms: Terms,
+    basis: F64,
+    weights: F64,
+    noise: F64,
+    bias: F64,
+) -> float:
+    """Fill the set's four arrays from a release; the shift that was chosen.
+
+    For an action with coordinates w in the eigenbasis, the estimate of its mean reward is
+    weights.w, and its width sqrt(sum noise_i w_i^2) + sqrt(sum bias_i w_i^2). The shift c minimises
+    that width for an action that is equally long in all directions; it is post-processing.
+
+    Shapes: gram (d, d); basis (d, d), eigenvectors as columns; moment, weights, noise, bias (d,).
+    """
+    dim = moment.size
+    values, vectors = np.linalg.eigh(gram)
+    basis[:, :] = vectors
+    reach = stands.reach
+    floor = stands.moment_std**2 + 2.0 * (terms.theta_norm * stands.gram_std) ** 2
+    prior = terms.prior * (terms.variance * reach + floor)
+    square = 2.0 * stands.log_tail
+    for i in range(dim):
+        noise[i] = terms.variance * max(values[i] + reach, 0.0) + floor + prior
+        square += math.log(noise[i] / prior)
+    shift = _best_shift(values, noise, square, terms.theta_norm, reach)
+    for i in range(dim):
+        inverse = 1.0 / (values[i] + shift)
+        along = 0.0
+        for j in range(dim):
+            along += vectors[j, i] * moment[j]
+        weights[i] = inverse * along
+        noise[i] *= square * inverse * inverse
+        bias[i] = (shift * terms.theta_norm * inverse) ** 2
+    return shift
+
+
+@kernel
+def nothing(theta_norm: float, basis: F64, weights: F64, noise: F64, bias: F64) -> None:
+    """The set before any release: all parameters up to the stated norm."""
+    for i in range(weights.size):
+        basis[i, :] = 0.0
+        basis[i, i] = 1.0
+        weights[i] = noise[i] = 0.0
+        bias[i] = theta_norm * theta_norm
+
+
+@kernel
+def _best_shift(values: F64, noise: F64, square: float, theta_norm: float, reach: float) -> float:
+    """The candidate with the least width for the action (1, ..., 1); 0 is one if it may be.
+
+    The largest candidates leave hardly more than the stated bound on the parameter's norm, so that
+    the width is never much wider than that bound.
+    """
+    least = max(0.0, -values[0])  # eigenvalues ascend
+    largest = 0.0
+    for i in range(values.size):
+        largest = max(largest, noise[i])
+    lowest = _LEAST * reach
+    highest = max(_MOST * reach, _FAR * math.sqrt(square * largest) / theta_norm)
+    factor = math.exp(math.log(highest / lowest) / (_SHIFTS - 1))
+    step = lowest
+    best = math.inf
+    chosen = 0.0
+    for candidate in range(-1, _SHIFTS):
+        shift = 0.0
+        if candidate >= 0:
+            shift = least + step
+            step *= factor
+        elif not values[0] > lowest:
+            continue
+        variance = 0.0
+        lean = 0.0
+        for i in range(values.size):
+            inverse = 1.0 / (values[i] + shift)
+            variance += noise[i] * inverse * inverse
+            lean += inverse * inverse
+        width = math.sqrt(square * variance) + shift * theta_norm * math.sqrt(lean)
+        if width < best:
+            best = width
+            chosen = shift
+    return chosen
+
+
+_FEATURES = 6  # the most features that are rotated in one go
+
+
+@kernel
+def best(
+    actions: F64,
+    start: int,
+    basis: F64,
+    weights: F64,
+    noise: F64,
+    bias: F64,
+    optimism: float,
+    scores: F64,
+) -> int:
+    """Which action has the largest estimate plus ``optimism`` widths; the first if several do.
+
+    The K actions are columns ``start`` and following of ``actions``; K is the length of
+    ``scores``, which is filled.
+    """
+    dim, count = weights.size, scores.size
+    rotated, variances, leans = np.empty(count), np.zeros(count), np.zeros(count)
+    scores[:] = 0.0
+    for i in range(dim):
+        _rotate(actions, start, basis, i, rotated)
+        weight, spread, lean = weights[i], noise[i], bias[i]
+        for k in range(count):
+            square = rotated[k] * rotated[k]
+            scores[k] += weight * rotated[k]
+            variances[k] += spread * square
+            leans[k] += lean * square
+    if optimism > 0.0:
+        for k in range(count):
+            scores[k] += optimism * (math.sqrt(variances[k]) + math.sqrt(leans[k]))
+    return score.first_largest(scores)
+
+
+@kernel
+def _rotate(actions: F64, start: int, basis: F64, i: int, rotated: F64) -> None:
+    """Coordinate i of all actions, six features at a time: short loops are mostly overhead."""
+    dim, count = basis.shape[0], rotated.size
+    stop = start + count
+    rotated[:] = 0.0
+    for j in range(0, dim, _FEATURES):
+        last = dim - 1
+        x0, x1 = actions[j][start:stop], actions[min(j + 1, last)][start:stop]
+        x2, x3 = actions[min(j + 2, last)][start:stop], actions[min(j + 3, last)][start:stop]
+        x4, x5 = actions[min(j + 4, last)][start:stop], actions[min(j + 5, last)][start:stop]
+        b0, b1, b2 = basis[j, i], score.entry(basis, j + 1, i), score.entry(basis, j + 2, i)
+        b3, b4, b5 = (
+            score.entry(basis, j + 3, i),
+            score.entry(basis, j + 4, i),
+            score.entry(basis, j + 5, i),
+        )
+        for k in range(count):
+            first = b0 * x0[k] + b1 * x1[k] + b2 * x2[k]
+            rotated[k] += first + b3 * x3[k] + b4 * x4[k] + b5 * x5[k]

@@ -1,0 +1,358 @@
+"""How noise is shared between releases.
+
+Rows fall into batches, one for each release. With x the batch sums and A the lower triangular
+matrix of ones, the releases are A x plus noise A C^-1 z: C is the *encoder*, z one independent
+draw for each release (or for each node of a tree). One row costs as much as the longest column of
+C (`column_norm`); the noise in release i is as large as row i of the *decoder* A C^-1
+(`row_norms`), in multiples of one draw. C is lower triangular, so later batches may depend on
+earlier releases.
+
+Every strategy can also be written out as matrices (`encoder`, `decoder`), which is how tests check
+it.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import solve_triangular, toeplitz
+from scipy.special import beta
+
+from discreet import _checks as checks
+from discreet.accounting import tree_depth
+from discreet.errors import ParameterError
+from discreet.kernels import _buffers as buffers
+from discreet.kernels._sums import BUFFERS, MATRIX, TREE, Sharing
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+MOST_WRITTEN_OUT = 4096  # releases for which a matrix is written out
+_WIDEST = 1e12  # how far apart weights may be
+_NOTHING = np.empty(0)
+_NO_MATRIX = np.empty((0, 0))
+
+
+@runtime_checkable
+class Strategy(Protocol):
+    """A way to share noise between up to J releases."""
+
+    @property
+    def kind(self) -> str:
+        """The name under which it is saved."""
+
+    def column_norm(self, releases: int) -> float:
+        """The longest column of C, rounded up: what one row costs."""
+
+    def row_norms(self, releases: int, numbers: I64) -> F64:
+        """The lengths of rows ``numbers`` (from 1, ascending) of the decoder, or upper bounds."""
+
+    def sharing(self, releases: int) -> Sharing:
+        """The same for the compiled loop."""
+
+    def encoder(self, releases: int) -> F64:
+        """C written out, shape (draws, J)."""
+
+    def decoder(self, releases: int) -> F64:
+        """The matrix from draws to the noise of releases, shape (J, draws)."""
+
+    def to_json(self) -> dict[str, Any]:
+        """What the constructor takes, and the kind."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The binary tree: a batch is in one node of each level. Paper: sec:alg-dp.
+
+    Attributes:
+        pan_private: whether a level without a finished node shows an independent draw instead, so
+            that exactly m draws stand in every release; otherwise nothing does, so that at most
+            m do.
+    """
+
+    pan_private: bool = True
+    kind: ClassVar[str] = "tree"
+
+    def column_norm(self, releases: int) -> float:
+        """sqrt(m)."""
+        return math.sqrt(tree_depth(releases))
+
+    def row_norms(self, releases: int, numbers: I64) -> F64:
+        """sqrt(m), or the root of the most draws that stand up to a release of that number."""
+        if self.pan_private:
+            return np.full(len(numbers), math.sqrt(tree_depth(releases)))
+        return np.sqrt([max(n.bit_length() - 1, n.bit_count()) for n in map(int, numbers)])
+
+    def sharing(self, releases: int) -> Sharing:
+        """Nodes of m levels, and idle draws if pan-private."""
+        levels = tree_depth(releases)
+        return Sharing(TREE, levels, self.pan_private, _NOTHING, _NOTHING, _NO_MATRIX)
+
+    def encoder(self, releases: int) -> F64:
+        """A row for each node that some release shows, and an empty one for each idle draw."""
+        return _tree_matrices(releases, idle=self.pan_private)[0]
+
+    def decoder(self, releases: int) -> F64:
+        """Which draws stand in which release."""
+        return _tree_matrices(releases, idle=self.pan_private)[1]
+
+    def to_json(self) -> dict[str, Any]:
+        """Its kind and form."""
+        return {"kind": self.kind, "pan_private": self.pan_private}
+
+
+_TREES = {"pan-private": Tree(pan_private=True), "covering": Tree(pan_private=False)}
+
+
+def tree(form: str) -> Tree:
+    """The tree of this form: 'pan-private' or 'covering'."""
+    return _TREES[checks.one_of("tree", form, tuple(_TREES))]
+
+
+@dataclass(frozen=True)
+class Buffered:
+    """A Toeplitz encoder made of a few decaying buffers: memory that does not grow.
+
+    The coefficients follow (1 - x)^(-exponent), whose k-th is the k-th moment of a Beta variable:
+    a mixture of decays, taken here at a few points evenly spaced in the logit. With exponent 1/2
+    it follows the square-root factor, whose columns lengthen with the number of releases; below
+    1/2 they stay bounded, however many releases there are, and noise grows instead with the
+    release's number, slowly. ``exponent`` 0 has no buffers: independent noise for each batch.
+    """
+
+    exponent: float = 0.4
+    spacing: float = 1.6
+    kind: ClassVar[str] = "buffered"
+
+    def __post_init__(self) -> None:
+        """Check the family's range."""
+        exponent = checks.finite("exponent", self.exponent)
+        spacing = checks.finite("spacing", self.spacing)
+        object.__setattr__(self, "exponent", checks.within("exponent", exponent, 0.0, 0.9))
+        object.__setattr__(self, "spacing", checks.within("spacing", spacing, 0.2, 5.0))
+
+    def mixture(self, releases: int) -> tuple[F64, F64]:
+        """(decays, weights) of the buffers: c_k = sum of weight * decay^(k-1), and c_0 = 1."""
+        if self.exponent == 0.0:
+            return _NOTHING, _NOTHING
+        logits = np.arange(0.0, math.log(max(2, releases)) + 1.0, self.spacing)
+        decays = 1 / (1 + np.exp(-logits))
+        mass = decays**self.exponent * (1 - decays) ** (1 - self.exponent)
+        mass *= self.spacing / beta(self.exponent, 1 - self.exponent)
+        return decays, mass * decays
+
+    def column_norm(self, releases: int) -> float:
+        """The first column, which is the longest."""
+        decays, weights = self.mixture(releases)
+        # The sum over k of c_k^2 is a geometric series for each pair of buffers.
+        pairs = np.multiply.outer(decays, decays)
+        series = (1 - pairs ** (releases - 1)) / (1 - pairs)
+        square = 1 + float(weights @ series @ weights)
+        # What cancels in 1 - pairs loses more digits the nearer a decay is to one.
+        lost = max(1e-11, 2e-16 / float(1 - decays.max(initial=0.0)))
+        return math.sqrt(square) * (1 + lost)
+
+    def row_norms(self, releases: int, numbers: I64) -> F64:
+        """By running the recurrence on a single impulse."""
+        return np.asarray(buffers.row_norms(*self.mixture(releases), numbers))
+
+    def sharing(self, releases: int) -> Sharing:
+        """The buffers."""
+        return Sharing(BUFFERS, 0, False, *self.mixture(releases), _NO_MATRIX)  # noqa: FBT003
+
+    def encoder(self, releases: int) -> F64:
+        """A lower triangular Toeplitz matrix."""
+        decays, weights = self.mixture(releases)
+        column = np.concatenate(
+            [[1.0], (decays[:, None] ** np.arange(releases - 1) * weights[:, None]).sum(axis=0)]
+        )
+        return _lower_toeplitz(column)
+
+    def decoder(self, releases: int) -> F64:
+        """A C^-1."""
+        return _decoder(self.encoder(releases))
+
+    def to_json(self) -> dict[str, Any]:
+        """Its kind and parameters."""
+        return {"kind": self.kind, "exponent": self.exponent, "spacing": self.spacing}
+
+
+def independent() -> Buffered:
+    """Fresh noise for every batch, C = I: noise grows as the root of the release's number."""
+    return Buffered(exponent=0.0)
+
+
+class _Written:
+    """A strategy given by its encoder, written out. All draws are kept."""
+
+    def _matrices(self, releases: int) -> tuple[F64, F64]:
+        raise NotImplementedError
+
+    def column_norm(self, releases: int) -> float:
+        """The longest column."""
+        return float(np.linalg.norm(self.encoder(releases), axis=0).max()) * (1 + 1e-11)
+
+    def row_norms(self, releases: int, numbers: I64) -> F64:
+        """The lengths of the decoder's rows."""
+        return np.asarray(np.linalg.norm(self.decoder(releases), axis=1)[numbers - 1])
+
+    def sharing(self, releases: int) -> Sharing:
+        """The decoder."""
+        decoder = self.decoder(releases).copy()  # a kernel's own
+        return Sharing(MATRIX, 0, False, _NOTHING, _NOTHING, decoder)  # noqa: FBT003
+
+    def encoder(self, releases: int) -> F64:
+        """C."""
+        return self._matrices(_few(releases))[0]
+
+    def decoder(self, releases: int) -> F64:
+        """A C^-1."""
+        return self._matrices(_few(releases))[1]
+
+
+@dataclass(frozen=True)
+class SquareRoot(_Written):
+    """The square root of the matrix of ones: C = A C^-1 = A^(1/2), the classical factor.
+
+    Fichtenberger, Henzinger & Upadhyay (2023). Both norms are about sqrt(1 + ln(J)/pi).
+    """
+
+    kind: ClassVar[str] = "square-root"
+
+    def _matrices(self, releases: int) -> tuple[F64, F64]:
+        column = np.cumprod(np.concatenate([[1.0], 1 - 0.5 / np.arange(1, releases)]))
+        factor = _lower_toeplitz(column)
+        return factor, factor
+
+    def to_json(self) -> dict[str, Any]:
+        """Its kind."""
+        return {"kind": self.kind}
+
+
+@dataclass(frozen=True)
+class Optimised(_Written):
+    """The encoder with the least weighted noise variance, found numerically.
+
+    It minimises the sum over releases of weight * variance for columns of length at most 1.
+    The dual's fixed point v = diag((V^1/2 A^T W A V^1/2)^1/2), V = diag(v), gives the Gram matrix
+    of C (Denisov, McMahan, Rush, Smith & Thakurta 2022).
+
+    Attributes:
+        weights: one for each release, all positive and within a factor of 10^12; as many as there
+            will be releases. A step takes O(J^3) time, and all are taken again by `load`.
+        turns: steps of the fixed point, at most 10,000.
+    """
+
+    weights: tuple[float, ...] = field(repr=False)
+    turns: int = 100
+    kind: ClassVar[str] = "optimised"
+
+    def __init__(self, weights: ArrayLike, *, turns: int = 100) -> None:
+        """Check the weights."""
+        values = np.asarray(weights, dtype=np.float64)
+        if values.ndim != 1 or not values.size or not (np.isfinite(values) & (values > 0)).all():
+            raise ParameterError("weights", "must be a list of positive numbers, one per release")
+        if values.max() > _WIDEST * values.min():
+            raise ParameterError("weights", f"must be within a factor of {_WIDEST:g} of each other")
+        object.__setattr__(self, "weights", tuple(float(value) for value in values))
+        checks.within("turns", checks.count("turns", turns), 1, 10_000)
+        object.__setattr__(self, "turns", int(turns))
+
+    def column_norm(self, releases: int) -> float:
+        """The longest column, with room for what another machine makes of the same weights."""
+        return super().column_norm(releases) * (1 + 1e-7)
+
+    def _matrices(self, releases: int) -> tuple[F64, F64]:
+        if releases != len(self.weights):
+            raise ParameterError(
+                "weights",
+                f"has {len(self.weights)} entries for {releases} releases; give one for each",
+            )
+        return _optimised(self.weights, self.turns)
+
+    def to_json(self) -> dict[str, Any]:
+        """Its kind and parameters."""
+        return {"kind": self.kind, "weights": list(self.weights), "turns": self.turns}
+
+
+_KINDS: dict[str, Callable[..., Strategy]] = {
+    cls.kind: cls for cls in (Tree, Buffered, SquareRoot, Optimised)
+}
+
+
+def from_json(entry: dict[str, Any] | None) -> Strategy | None:
+    """The strategy again; KeyError, TypeError or ValueError if there is none such."""
+    if entry is None:
+        return None
+    parameters = dict(entry)
+    return _KINDS[parameters.pop("kind")](**parameters)
+
+
+def _few(releases: int) -> int:
+    if releases > MOST_WRITTEN_OUT:
+        raise ParameterError(
+            "strategy",
+            f"is written out as a matrix, and {releases} releases are too many for that (at most "
+            f"{MOST_WRITTEN_OUT}); use Buffered or Tree, or a schedule with fewer releases",
+        )
+    return max(1, releases)
+
+
+def _lower_toeplitz(column: F64) -> F64:
+    return np.tril(toeplitz(column))
+
+
+def _decoder(encoder: F64) -> F64:
+    ones = np.tril(np.ones_like(encoder))
+    return np.tril(solve_triangular(encoder, ones.T, trans="T", lower=True).T)
+
+
+@lru_cache(maxsize=8)
+def _optimised(weights: tuple[float, ...], turns: int) -> tuple[F64, F64]:
+    sums = np.tril(np.ones((len(weights), len(weights))))
+    target = sums.T @ (np.array(weights)[:, None] * sums)
+    dual = np.ones(len(weights))
+    for _ in range(turns):
+        root = np.sqrt(dual)
+        values, vectors = np.linalg.eigh(root[:, None] * target * root)
+        square_root = (vectors * np.sqrt(values.clip(min=0.0))) @ vectors.T
+        dual = np.diag(square_root).copy()
+    gram = square_root / root[:, None] / root
+    gram /= np.diag(gram).max()
+    # C^T C = gram with C lower triangular: a Cholesky factor of the reversed matrix, reversed.
+    try:
+        encoder = np.linalg.cholesky(gram[::-1, ::-1])[::-1, ::-1].T
+    except np.linalg.LinAlgError:
+        raise ParameterError(
+            "weights", "are too far apart to be computed with; give some nearer to each other"
+        ) from None
+    encoder = np.tril(encoder)
+    decoder = _decoder(encoder)
+    for matrix in (encoder, decoder):  # they are shared, and noise is calibrated by them
+        matrix.setflags(write=False)
+    return encoder, decoder
+
+
+def _tree_matrices(releases: int, *, idle: bool) -> tuple[F64, F64]:
+    """Node by node: which batches it holds, and in which releases it stands."""
+    _few(releases)
+    levels = tree_depth(releases)
+    encoder, decoder = [], []
+    times = np.arange(1, releases + 1)
+    for level in range(levels):
+        for block in range(releases // 2**level + 1):
+            here = (times - 1) >> level == block
+            standing = (times >> level == block + 1) & ((times >> level) & 1 == 1)
+            # Node ``block`` stands from its last batch until the level's next node is done.
+            if block % 2 == 0 and standing.any():
+                encoder.append(here.astype(float))
+                decoder.append(standing.astype(float))
+            unfinished = (times >> level == block) & (block % 2 == 0)
+            if idle and unfinished.any():
+                encoder.append(np.zeros(releases))
+                decoder.append(unfinished.astype(float))
+    return np.array(encoder), np.array(decoder).T

@@ -1,0 +1,338 @@
+"""Curves as drawings. It draws the curves that it is given and computes nothing else.
+
+One SVG per panel, so that a page can set panels side by side or one below the other. Text stays
+text; ids carry a prefix, so that several drawings can live in one page.
+"""
+
+import html
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import cycle, islice
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
+
+from discreet.report._curves import Curve, Mark, Panel
+from discreet.report._numbers import short
+from discreet.report._scales import LOGARITHMIC, PLAIN, Scale
+
+F64 = NDArray[np.float64]
+
+# All lengths are in units of the drawing, which is about as many units wide as a phone has
+# pixels: text keeps about its nominal size there, and grows with the page elsewhere.
+WIDTH, HEIGHT = 340.0, 300.0
+LEFT, BOTTOM, TOP = 40.0, 40.0, 28.0  # room around the axes; on the right stand the labels
+LETTER = 5.8  # the width of an average letter
+LEADER = 26.0  # from the axes to the labels
+LABEL_STEP = 14.5  # the least distance between two labels
+UNITS_PER_INCH = 72.0  # as matplotlib has it
+PNG_DPI = 216  # three pixels for each unit
+MARKS_END, MARKS_ROOM = 0.92, 1.4  # below what the vertical axis shows, above the curves
+FEW = 12  # points that each get a marker
+INK, FAINT = "#1b1b1b", "#d9d9d9"
+
+SETTINGS: Any = {  # the stubs of matplotlib spell out every name, and change
+    "svg.fonttype": "none",
+    "svg.hashsalt": "discreet",  # the same curves give the same bytes
+    "font.family": ["DejaVu Sans"],  # comes with matplotlib; the page may set another
+    "text.parse_math": False,  # a dollar in a label is a dollar
+    "font.size": 10.0,
+    "axes.edgecolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
+NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+
+
+@dataclass(frozen=True)
+class Style:
+    """How one curve looks: three ways to tell it from its neighbours."""
+
+    colour: str
+    dashes: str | tuple[float, tuple[float, ...]]
+    marker: str
+
+
+# Okabe and Ito's palette, which the colour-blind can tell apart, without its yellow (too faint
+# on white). Neighbours in the list differ in dashes too, so that one shows through the other.
+STYLES = (
+    Style("#000000", "-", "o"),
+    Style("#0072B2", "-", "s"),
+    Style("#56B4E9", (0, (5, 2)), "D"),
+    Style("#D55E00", "-", "^"),
+    Style("#E69F00", (0, (5, 2)), "v"),
+    Style("#CC79A7", (0, (5, 2, 1, 2)), "P"),
+    Style("#009E73", "-", "X"),
+    Style("#555555", (0, (1, 1.5)), "*"),
+)
+SEQUENCE, LIGHTEST = "viridis", 0.85  # for curves in an order; lighter would be faint on white
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axis:
+    """The kinds of the two axes."""
+
+    across: Scale
+    up: Scale
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Where the axes begin and end."""
+
+    width: tuple[float, float]
+    height: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A finished figure.
+
+    Attributes:
+        figure: as matplotlib has it.
+        prefix: of all ids in it.
+        label: what it shows, in words.
+    """
+
+    figure: Figure
+    prefix: str
+    label: str
+
+    @cached_property
+    def svg(self) -> str:
+        """As an element for a page."""
+        with mpl.rc_context(SETTINGS):
+            return _inline(self.figure, prefix=self.prefix, label=self.label)
+
+    def file(self) -> str:
+        """As the text of a file of its own, on white."""
+        ground = f'<rect width="{WIDTH:g}" height="{HEIGHT:g}" fill="#ffffff"/>'
+        return self.svg.replace(">", f' width="{2 * WIDTH:g}">\n{ground}', 1) + "\n"
+
+    @cached_property
+    def png(self) -> bytes:
+        """As a picture, on white."""
+        buffer = io.BytesIO()
+        with mpl.rc_context(SETTINGS):
+            self.figure.savefig(buffer, format="png", dpi=PNG_DPI, metadata={"Software": None})
+        return buffer.getvalue()
+
+
+def regret_panels(
+    panels: Sequence[Panel], *, logarithmic: bool = True, prefix: str = "panel"
+) -> tuple[str, ...]:
+    """One SVG for each panel, as ``regret_drawings`` draws them."""
+    drawings = regret_drawings(panels, logarithmic=logarithmic, prefix=prefix)
+    return tuple(drawing.svg for drawing in drawings)
+
+
+def regret_drawings(
+    panels: Sequence[Panel], *, logarithmic: bool = True, prefix: str = "panel"
+) -> tuple[Drawing, ...]:
+    """Regret over rounds, one drawing for each panel, all on the same axes.
+
+    Curves in the same place of their panels look the same. The band is one standard error either
+    side of the mean.
+    """
+    scale = LOGARITHMIC if logarithmic else PLAIN
+    last = max(float(curve.rounds[-1]) for panel in panels for curve in panel.curves)
+    first = scale.first_round(last)
+    shown = [panel.since(first) if logarithmic else panel for panel in panels]
+    limits = Limits(width=(first, last), height=scale.height(shown))
+    return _draw_all(shown, Axis(across=scale, up=scale), limits, prefix)
+
+
+def drawings(
+    panels: Sequence[Panel], *, across: Scale, up: Scale, prefix: str = "panel"
+) -> tuple[Drawing, ...]:
+    """Any curves over anything, one drawing for each panel, all on the same axes."""
+    places = [at for panel in panels for curve in panel.curves for at in curve.rounds]
+    places += [mark.at for panel in panels for mark in panel.marks]
+    width = across.around(min(places), max(places))
+    low, high = up.height(panels)
+    room = MARKS_ROOM if any(panel.marks for panel in panels) else 1.0
+    limits = Limits(width=width, height=(low, high * room))
+    return _draw_all(panels, Axis(across=across, up=up), limits, prefix)
+
+
+def spread(positions: F64, *, step: float) -> F64:
+    """Positions within [0, 1] moved as little as possible so that none are closer than ``step``."""
+    order = np.argsort(positions, kind="stable")
+    offsets = step * np.arange(len(positions))
+    nearest = isotonic_regression(positions[order] - offsets).x
+    moved = np.empty(len(positions))
+    moved[order] = np.clip(nearest, 0.0, max(0.0, 1.0 - step * (len(positions) - 1))) + offsets
+    return moved
+
+
+def _draw_all(
+    panels: Sequence[Panel], axis: Axis, limits: Limits, prefix: str
+) -> tuple[Drawing, ...]:
+    with mpl.rc_context(SETTINGS):
+        return tuple(
+            Drawing(_draw(panel, axis, limits), f"{prefix}-{place}", _in_words(panel))
+            for place, panel in enumerate(panels, 1)
+        )
+
+
+def _draw(panel: Panel, axis: Axis, limits: Limits) -> Figure:
+    figure = Figure(figsize=(WIDTH / UNITS_PER_INCH, HEIGHT / UNITS_PER_INCH))
+    axes = figure.add_axes(_place(panel))
+    _set_up(axes, panel, axis, limits)
+    styles = _styles(panel)
+    for mark in panel.marks:
+        _draw_mark(axes, mark)
+    for guide in panel.guides:
+        dashes = ":" if guide.dotted else "--"
+        colour = styles[guide.like].colour
+        axes.plot(guide.across, guide.up, color=colour, linestyle=dashes, linewidth=1.0)
+    lines = [line for line in zip(panel.curves, styles, strict=True) if line[0].mean.size]
+    for place, (curve, style) in enumerate(lines):
+        draw = _draw_curve if panel.joined else _draw_points
+        draw(axes, curve, style, place)
+    _draw_labels(axes, lines)
+    return figure
+
+
+def _styles(panel: Panel) -> list[Style]:
+    count = len(panel.curves)
+    styles = list(islice(cycle(STYLES), count))
+    if not panel.ordered:
+        return styles
+    colours = mpl.colormaps[SEQUENCE](np.linspace(0.0, LIGHTEST, count))
+    return [
+        Style(to_hex(colour), "-", style.marker)
+        for colour, style in zip(colours, styles, strict=True)
+    ]
+
+
+def _draw_mark(axes: Axes, mark: Mark) -> None:
+    axes.axvline(mark.at, ymax=MARKS_END, color=INK, linestyle=":", linewidth=1.0)
+    axes.text(
+        mark.at,
+        MARKS_END,
+        f"{mark.label} ",
+        transform=axes.get_xaxis_transform(),
+        rotation=90,
+        va="top",
+        ha="right",
+        fontsize=9.0,
+    )
+
+
+def _draw_points(axes: Axes, curve: Curve, style: Style, _place: int) -> None:
+    """Points with bars of one standard error either side."""
+    low, high = curve.band()
+    axes.errorbar(
+        curve.rounds,
+        curve.mean,
+        yerr=(curve.mean - low, high - curve.mean),
+        color=style.colour,
+        linestyle="",
+        marker=style.marker,
+        markersize=4.5,
+        capsize=2.5,
+        linewidth=1.2,
+    )
+
+
+def _place(panel: Panel) -> tuple[float, float, float, float]:
+    """The axes' left, bottom, width and height: what the labels leave free, but at least half."""
+    longest = max((len(curve.label) for curve in panel.curves), default=0)
+    width = max(WIDTH - LEFT - LEADER - LETTER * longest, WIDTH / 2 - LEFT)
+    return LEFT / WIDTH, BOTTOM / HEIGHT, width / WIDTH, (HEIGHT - BOTTOM - TOP) / HEIGHT
+
+
+def _set_up(axes: Axes, panel: Panel, axis: Axis, limits: Limits) -> None:
+    axes.set_xscale(axis.across.name)
+    axes.set_yscale(axis.up.name)
+    axes.set_xlim(*limits.width)
+    axes.set_ylim(*limits.height)
+    sides = ((axes.xaxis, axis.across, limits.width), (axes.yaxis, axis.up, limits.height))
+    for side, scale, ends in sides:
+        side.set_major_locator(FixedLocator(scale.ticks(*ends)))
+        side.set_minor_locator(NullLocator())
+        side.set_major_formatter(FuncFormatter(lambda tick, _: short(tick)))
+    axes.grid(color=FAINT, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_title(panel.title, loc="left", fontsize=11.0, fontweight="bold", pad=8)
+    axes.set_xlabel(panel.across)
+    # Upright, inside the corner that growing curves leave free: easier to read than sideways.
+    axes.text(0.015, 0.985, panel.up, transform=axes.transAxes, va="top")
+
+
+def _draw_curve(axes: Axes, curve: Curve, style: Style, place: int) -> None:
+    low, high = curve.band()
+    floor = axes.get_ylim()[0]
+    axes.fill_between(
+        curve.rounds, low.clip(min=floor), high, color=style.colour, alpha=0.18, linewidth=0
+    )
+    axes.plot(
+        curve.rounds,
+        curve.mean,
+        color=style.colour,
+        linestyle=style.dashes,
+        linewidth=1.6,
+        marker=style.marker,
+        markersize=5.0,
+        markeredgecolor="white",
+        markeredgewidth=0.5,
+        # Each curve starts its markers elsewhere, so that they do not cover each other.
+        markevery=1 if len(curve.rounds) <= FEW else (0.04 + 0.025 * place, 0.2),
+    )
+
+
+def _draw_labels(axes: Axes, lines: Sequence[tuple[Curve, Style]]) -> None:
+    """Names to the right of the curves' ends, moved apart, each tied to its curve by a line."""
+    ends = np.array([(curve.rounds[-1], curve.mean[-1]) for curve, _ in lines]).reshape(-1, 2)
+    at = (axes.transData - axes.transAxes).transform(ends)[:, 1]
+    leader = LEADER / (WIDTH * axes.get_position().width)
+    placed = spread(at, step=LABEL_STEP / (HEIGHT * axes.get_position().height))
+    for (curve, style), start, end in zip(lines, at, placed, strict=True):
+        axes.plot(
+            [1.0, 1.0 + 0.38 * leader, 1.0 + 0.7 * leader],
+            [start, end, end],
+            transform=axes.transAxes,
+            clip_on=False,
+            color=style.colour,
+            linewidth=1.2,
+            marker=style.marker,
+            markevery=[2],
+            markersize=5.5,
+        )
+        axes.text(1.0 + leader, end, curve.label, transform=axes.transAxes, va="center")
+
+
+def _in_words(panel: Panel) -> str:
+    ends = ", ".join(f"{c.label} {c.mean[-1]:.3g}" for c in panel.curves if c.mean.size)
+    return f"{panel.title}: {panel.up} over {panel.across}. At the right end: {ends}."
+
+
+def _inline(figure: Figure, *, prefix: str, label: str) -> str:
+    """The drawing as an element for a page: no declaration, no fixed size, ids of its own."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", transparent=True, metadata=NO_METADATA)
+    drawing = buffer.getvalue()
+    drawing = drawing[drawing.index("<svg") :].strip()
+    # Its style sheet would reach the whole page: the root's own attributes say the same.
+    drawing = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", drawing, count=1, flags=re.DOTALL)
+    own = re.compile(r'(\bid="|href="#|url\(#)')
+    drawing = re.sub(r"<[^>]+>", lambda tag: own.sub(rf"\g<1>{prefix}-", tag[0]), drawing)
+    root = (
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+        f'viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="{html.escape(label)}" '
+        'stroke-linejoin="round" stroke-linecap="butt">'
+    )
+    return re.sub(r"<svg[^>]*>", lambda _: root, drawing, count=1)

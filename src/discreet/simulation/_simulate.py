@@ -1,0 +1,208 @@
+"""Many rounds times many seeds, through the compiled loop.
+
+A seed fixes everything: the world, its rewards, the noise and the policy's draws each have a
+stream of their own, so results do not depend on how seeds are spread over workers.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import _checks as checks
+from discreet.errors import ParameterError
+from discreet.kernels import _random as random
+from discreet.kernels import _rounds as rounds
+from discreet.kernels import _sums as sums
+from discreet.kernels._noise import Noise
+from discreet.mechanism import Mechanism, Radius
+from discreet.release.policies import UCB, Policy
+from discreet.simulation.environments import Environment
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulation:
+    """What is played: a mechanism and a policy in an environment, for a number of rounds."""
+
+    environment: Environment
+    mechanism: Mechanism
+    rounds: int
+    policy: Policy = field(default_factory=UCB)
+
+    def __post_init__(self) -> None:
+        """Check that the horizon covers the rounds."""
+        object.__setattr__(self, "rounds", checks.count("rounds", self.rounds))
+        self.mechanism.require_playable()
+        horizon = self.mechanism.setting.horizon
+        if self.rounds > horizon:
+            raise ParameterError(
+                "rounds", f"is {self.rounds}, more than the horizon of {horizon}; give fewer rounds"
+            )
+
+    def checkpoints(self) -> I64:
+        """Rounds at which the regret is recorded: 60 log-spaced and 100 evenly spaced."""
+        even = np.linspace(0, self.rounds, 101)[1:]
+        growing = np.geomspace(1, self.rounds, 60)
+        return np.unique(np.rint(np.concatenate([even, growing])).astype(np.int64).clip(min=1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Pseudo-regret over time, for each seed that was played.
+
+    Attributes:
+        simulation: what was played.
+        asked: how many seeds were asked for; fewer were played if it was interrupted.
+        seeds: which seeds were played, shape (S,).
+        rounds: the checkpoints, shape (C,).
+        regrets: pseudo-regret so far, shape (S, C).
+        seconds: wall-clock time of all of it, compilation aside.
+    """
+
+    simulation: Simulation
+    asked: int
+    seeds: list[int]
+    rounds: I64
+    regrets: F64
+    seconds: float
+
+    @property
+    def final(self) -> F64:
+        """The pseudo-regret at the last round, per seed."""
+        return self.regrets[:, -1]
+
+    def mean(self) -> F64:
+        """The mean over seeds, at each checkpoint."""
+        return np.asarray(self.regrets.mean(axis=0))
+
+    def stderr(self) -> F64:
+        """Its standard error; NaN for a single seed."""
+        count = len(self.regrets)
+        if count == 1:
+            return np.full(self.regrets.shape[1], np.nan)
+        return np.asarray(self.regrets.std(axis=0, ddof=1) / np.sqrt(count))
+
+    def to_json(self) -> dict[str, Any]:
+        """The command line's contract."""
+        mean, stderr = self.mean(), self.stderr()
+        return {
+            "variant": self.simulation.mechanism.variant,
+            "rounds": self.simulation.rounds,
+            "seeds": len(self.seeds),
+            "complete": len(self.seeds) == self.asked,
+            "pseudo_regret": {
+                "mean": float(mean[-1]),
+                "stderr": None if np.isnan(stderr[-1]) else float(stderr[-1]),
+                "per_seed": [float(value) for value in self.final],
+                "curve": [
+                    [int(at), float(value)] for at, value in zip(self.rounds, mean, strict=True)
+                ],
+            },
+            "rounds_per_second": self.simulation.rounds * len(self.seeds) / self.seconds,
+            "guarantee": {
+                **self.simulation.mechanism.guarantee.to_json(),
+                "applies_to": "a LinUCB with this noise from the operating system; "
+                "a simulation's own noise is seeded and protects nobody",
+            },
+        }
+
+
+def run_seed(simulation: Simulation, seed: int, checkpoints: I64 | None = None) -> F64:
+    """One seed, start to end: the pseudo-regret at each checkpoint, the simulation's or your own.
+
+    Checkpoints of your own grow; play ends at the last one. They do not change what is played.
+    """
+    if checkpoints is None:
+        return _run(simulation, seed, simulation.checkpoints())
+    wanted = np.asarray(checkpoints)
+    horizon = simulation.mechanism.setting.horizon
+    whole = wanted.ndim == 1 and wanted.size > 0 and np.issubdtype(wanted.dtype, np.integer)
+    if not whole or wanted[0] < 1 or wanted[-1] > horizon or (np.diff(wanted) <= 0).any():
+        raise ParameterError(
+            "checkpoints", f"must be growing whole numbers from 1 to the horizon, {horizon}"
+        )
+    return _run(simulation, seed, wanted.astype(np.int64))
+
+
+def simulate(
+    simulation: Simulation,
+    *,
+    seeds: Iterable[int],
+    jobs: int = 1,
+    on_seed: Callable[[int], None] | None = None,
+) -> Outcome:
+    """Play every seed, on ``jobs`` processes.
+
+    An interrupt (Ctrl-C) ends it early; the seeds that are finished by then are the outcome.
+
+    Args:
+        simulation: what to play.
+        seeds: whole numbers from 0, each a world and a learner of its own.
+        jobs: worker processes; results are the same for any number.
+        on_seed: called with the number of seeds done whenever one ends.
+    """
+    wanted = [checks.count("seeds", seed, least=0) for seed in seeds]
+    if not wanted:
+        raise ParameterError("seeds", "is empty; give at least one seed")
+    jobs = checks.count("jobs", jobs)
+    _run(simulation, 0, np.array([1]))  # compile, or load what was compiled before
+    start = time.perf_counter()
+    pool = joblib.Parallel(n_jobs=min(jobs, len(wanted)), return_as="generator")
+    regrets: list[F64] = []
+    try:
+        for curve in pool(joblib.delayed(run_seed)(simulation, seed) for seed in wanted):
+            regrets.append(curve)
+            if on_seed is not None:
+                on_seed(len(regrets))
+    except KeyboardInterrupt:
+        if not regrets:
+            raise
+    return Outcome(
+        simulation=simulation,
+        asked=len(wanted),
+        seeds=wanted[: len(regrets)],
+        rounds=simulation.checkpoints(),
+        regrets=np.array(regrets),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def streams(seed: int) -> list[np.random.SeedSequence]:
+    """Independent seed sequences for the world, the privacy noise and the policy."""
+    return np.random.SeedSequence(seed).spawn(3)
+
+
+def _run(simulation: Simulation, seed: int, checkpoints: I64) -> F64:
+    world_seed, noise_seed, policy_seed = streams(seed)
+    world = simulation.environment.start(world_seed)
+    mechanism, policy = simulation.mechanism, simulation.policy
+    law = Noise(0.0, 0.0, 0.0) if mechanism.noise is None else mechanism.noise.law()
+    rule = rounds.Rule(optimism=float(policy.optimism), sampling=policy.sampling)
+    state = sums.empty(mechanism.sharing, mechanism.setting.problem.dim)
+    noise, draws = random.seed_state(noise_seed), random.seed_state(policy_seed)
+    regrets = np.empty(len(checkpoints))
+    ends = (rule, state, world.state, noise, draws, checkpoints, regrets)
+    if isinstance(mechanism.confidence, Radius):
+        radius = rounds.Radius(
+            mechanism.shift, mechanism.confidence.bounds.rho_min, *mechanism.radius_terms
+        )
+        rounds.play_radius(world.arrays, law, mechanism.sharing, radius, *ends)
+    else:
+        rounds.play_width(
+            world.arrays,
+            law,
+            mechanism.sharing,
+            mechanism.schedule.timing,
+            mechanism.standing,
+            mechanism.width_terms,
+            mechanism.schedule.count(int(checkpoints[-1])),
+            *ends,
+        )
+    return regrets

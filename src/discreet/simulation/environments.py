@@ -1,0 +1,261 @@
+"""Synthetic worlds to play in, behind one small protocol. They know nothing of privacy.
+
+An `Environment` is a description; ``start`` makes a `World` of it, with a true parameter and a
+random stream of its own. A world offers a decision set, takes a choice, and gives a reward.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet import _checks as checks
+from discreet.errors import ParameterError
+from discreet.kernels import _arms as arms
+from discreet.kernels import _random as random
+from discreet.kernels._arms import World as WorldArrays
+from discreet.problem import Problem
+
+F64 = NDArray[np.float64]
+
+BATCHED_ACTIONS = 1024  # fresh decision sets are drawn for this many actions at a time
+TOP_MEAN = 0.75  # the optimal action's mean reward on the sphere; the band's other end is minus it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rewards:
+    """How rewards scatter around their mean.
+
+    Attributes:
+        std: 0 for rewards of plus or minus one; otherwise normal with this standard deviation.
+        bound: the largest absolute reward. Normal rewards are clipped to it, so rarely (once in
+            1e15 rewards, by default) that their mean does not move.
+        subgaussian: the scale of their sub-Gaussian tails.
+    """
+
+    std: float = 0.0
+    bound: float = 1.0
+    subgaussian: float = 1.0
+
+
+SIGNS = Rewards()
+GAUSSIAN = Rewards(std=1.0, bound=9.0)
+
+REWARDS = {"signs": SIGNS, "gaussian": GAUSSIAN}
+
+
+class World:
+    """One instance of an environment: a true parameter, and rounds one after the other."""
+
+    def __init__(self, arrays: WorldArrays, state: NDArray[np.uint64]) -> None:
+        """Wrap the arrays that the compiled loop also uses."""
+        self.arrays = arrays
+        self.state = state
+        self._start = 0
+
+    @property
+    def theta(self) -> F64:
+        """The true parameter, which a learner never sees."""
+        return self.arrays.theta
+
+    def decision_set(self) -> F64:
+        """The next round's actions, shape (K, d)."""
+        self._start = arms.next_set(self.state, self.arrays)
+        return self.arrays.actions[:, self._start : self._start + self.arrays.n_actions].T.copy()
+
+    def pull(self, index: int) -> tuple[float, float]:
+        """The reward for an action of the current decision set, and its pseudo-regret."""
+        world = self.arrays
+        if not 0 <= index < world.n_actions:
+            raise ParameterError("index", f"is {index}; give one from 0 to {world.n_actions - 1}")
+        mean = float(world.means[self._start + index])
+        reward = arms.reward(self.state, mean, world.reward_std, world.reward_bound)
+        return reward, arms.best_mean(world) - mean
+
+
+class Environment(Protocol):
+    """A description of a world."""
+
+    @property
+    def problem(self) -> Problem:
+        """The bounds that hold in it."""
+
+    @property
+    def n_actions(self) -> int:
+        """K, the size of every decision set."""
+
+    def start(self, sequence: np.random.SeedSequence) -> World:
+        """A world with its own true parameter."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sphere:
+    """The paper's setting: fresh unit vectors every round, one of them optimal.
+
+    The optimal action has mean reward 0.75; the others are uniform on the part of the sphere
+    where the mean lies within [-0.75, 0.75 - gap]. The true parameter is a random unit vector.
+    """
+
+    dim: int
+    n_actions: int
+    gap: float = 0.0
+    rewards: Rewards = SIGNS
+
+    def __post_init__(self) -> None:
+        """Check the shape of the band."""
+        checks.count("dim", self.dim, least=2)
+        checks.count("actions", self.n_actions, least=1)
+        if not 0.0 <= checks.finite("gap", self.gap) < 2 * TOP_MEAN:
+            raise ParameterError("gap", f"is {self.gap:g}; give one from 0 to below {2 * TOP_MEAN}")
+
+    @property
+    def problem(self) -> Problem:
+        """Unit actions and a unit parameter."""
+        return _unit_problem(self.dim, self.rewards)
+
+    def start(self, sequence: np.random.SeedSequence) -> World:
+        """A world with a random unit vector as its parameter."""
+        state = random.seed_state(sequence)
+        theta = _unit_rows(state, 1, self.dim)[0]
+        batch = self.n_actions * max(1, BATCHED_ACTIONS // self.n_actions)
+        arrays = WorldArrays(
+            fresh=True,
+            n_actions=self.n_actions,
+            theta=theta,
+            top=TOP_MEAN,
+            low=-TOP_MEAN,
+            high=TOP_MEAN - self.gap,
+            actions=np.zeros((self.dim, batch)),
+            means=np.zeros(batch),
+            next_start=np.array([batch]),
+            reward_std=self.rewards.std,
+            reward_bound=self.rewards.bound,
+        )
+        return World(arrays, state)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fixed:
+    """K random unit vectors, drawn once and offered in every round."""
+
+    dim: int
+    n_actions: int
+    rewards: Rewards = SIGNS
+
+    def __post_init__(self) -> None:
+        """Check the sizes."""
+        checks.count("dim", self.dim)
+        checks.count("actions", self.n_actions)
+
+    @property
+    def problem(self) -> Problem:
+        """Unit actions and a unit parameter."""
+        return _unit_problem(self.dim, self.rewards)
+
+    def start(self, sequence: np.random.SeedSequence) -> World:
+        """A world with a random unit vector as its parameter."""
+        state = random.seed_state(sequence)
+        theta = _unit_rows(state, 1, self.dim)[0]
+        actions = _unit_rows(state, self.n_actions, self.dim)
+        return World(_static(actions, theta, self.rewards), state)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Basis:
+    """A multi-armed bandit: the d basis vectors as arms, the best with mean 0.4.
+
+    The other means are uniform in [-0.3, 0.3]. The best arm's place is random.
+    """
+
+    dim: int
+    rewards: Rewards = SIGNS
+    best_mean = 0.4
+    other_means = 0.3
+
+    def __post_init__(self) -> None:
+        """Check the size."""
+        checks.count("dim", self.dim)
+
+    @property
+    def n_actions(self) -> int:
+        """As many arms as dimensions."""
+        return self.dim
+
+    @property
+    def problem(self) -> Problem:
+        """Unit actions; the parameter's norm is 1, or more if there are many arms."""
+        norm = math.sqrt(self.best_mean**2 + (self.dim - 1) * self.other_means**2)
+        return _unit_problem(self.dim, self.rewards, theta_norm=max(1.0, norm))
+
+    def start(self, sequence: np.random.SeedSequence) -> World:
+        """A world with random means."""
+        state = random.seed_state(sequence)
+        theta = np.array(
+            [self.other_means * (2 * random.uniform(state) - 1) for _ in range(self.dim)]
+        )
+        theta[random.below(state, self.dim)] = self.best_mean
+        return World(_static(np.eye(self.dim), theta, self.rewards), state)
+
+
+class Learner(Protocol):
+    """What the plain loop needs of a learner."""
+
+    def choose(self, actions: ArrayLike) -> "HasIndex":
+        """Pick an action."""
+
+    def learn(self, decision: "HasIndex", reward: float) -> None:
+        """Take in its reward."""
+
+
+class HasIndex(Protocol):
+    """A decision, as far as a world cares."""
+
+    @property
+    def index(self) -> int:
+        """Its place in the decision set."""
+
+
+def play(learner: Learner, world: World, *, rounds: int) -> F64:
+    """The plain loop: choose, pull, learn. The pseudo-regret of each round, shape (rounds,)."""
+    regrets = np.empty(rounds)
+    for turn in range(rounds):
+        decision = learner.choose(world.decision_set())
+        reward, regrets[turn] = world.pull(decision.index)
+        learner.learn(decision, reward)
+    return regrets
+
+
+def _unit_problem(dim: int, rewards: Rewards, theta_norm: float = 1.0) -> Problem:
+    return Problem(
+        dim=dim,
+        action_norm=1.0,
+        reward_bound=rewards.bound,
+        theta_norm=theta_norm,
+        mean_reward_bound=1.0,
+        reward_subgaussian=rewards.subgaussian,
+    )
+
+
+def _unit_rows(state: NDArray[np.uint64], count: int, dim: int) -> F64:
+    rows = np.empty((count, dim))
+    random.fill_normals(state, rows.reshape(-1))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows
+
+
+def _static(actions: F64, theta: F64, rewards: Rewards) -> WorldArrays:
+    return WorldArrays(
+        fresh=False,
+        n_actions=len(actions),
+        theta=theta,
+        top=0.0,
+        low=0.0,
+        high=0.0,
+        actions=np.ascontiguousarray(actions.T),
+        means=actions @ theta,
+        next_start=np.zeros(1, dtype=np.int64),
+        reward_std=rewards.std,
+        reward_bound=rewards.bound,
+    )
