@@ -13,6 +13,7 @@ class DiscreetError(Exception):
         """Name the parameter at fault and say what to do about it."""
         super().__init__(f"{parameter}: {advice}")
         self.parameter = parameter
+        self.advice = advice
 
 
 class ParameterError(DiscreetError, ValueError):
@@ -111,3 +112,19 @@ class BackendError(DiscreetError, RuntimeError):
 
 class CellError(DiscreetError, RuntimeError):
     """A cell of an experiment that fails, or whose worker dies again and again."""
+
+
+class StoreError(DiscreetError, RuntimeError):
+    """A store that cannot be read or written now: a full disk, a database that does not answer."""
+
+
+class SecondWriterError(ReloadNeededError):
+    """A stored learner that somebody else has continued."""
+
+
+class ReentrantCallError(DiscreetError, RuntimeError):
+    """A call by a thread that is inside another one: from a signal handler or a finalizer."""
+
+
+class GivenUpWarning(UserWarning):
+    """Decisions were given up because too many wait for a reward."""

@@ -1,15 +1,18 @@
 """`LinUCB`: a curator and a policy, which is what most users touch."""
 
-import os
+import operator
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from discreet.curator import opening
+from discreet.curator import store as stores
 from discreet.curator.curator import DEFAULT_MAX_PENDING, Curator
-from discreet.curator.keeping import Keeper
 from discreet.errors import CorruptFileError, DiscreetError, ParameterError
 from discreet.mechanism import Mechanism, variants
 from discreet.mechanism._perturbations import Perturbations
@@ -20,6 +23,8 @@ from discreet.release import Release, policies
 from discreet.release import confidence as confidences
 from discreet.release.confidence import Region
 from discreet.release.ledger import Ledger
+
+Place = stores.Place
 
 
 @dataclass(frozen=True)
@@ -52,15 +57,18 @@ class LinUCB:
         policy: how a release becomes a choice.
         on_violation: what to do with actions and rewards outside the bounds: 'error', or 'clip'
             to scale them to the bound.
-        max_pending: how many decisions may wait for a reward; beyond that the oldest is given up.
+        max_pending: how many decisions may wait for a reward; beyond that the oldest is given up,
+            with a `GivenUpWarning`, and counted in `given_up`.
         noise_source: for tests and simulations only. Noise comes from the operating system
             otherwise; with a seeded source the guarantee is void and says so.
-        path: where to keep the learner from the start, as if `save` were called first.
+        path: where to store the learner from the start, as if `save` were called first: a file,
+            or a PostgreSQL database as ``postgresql://user@host/database#name``.
 
     A call to ``choose`` costs O(K d^2), and O(d^3) more after a new release; ``learn`` O(d^2), for
     a release that times the buffers or levels, and with Wishart noise O(d^3) for each fresh draw.
-    Calls from several threads are safe, copies are refused, and after any error the learner is as
-    it was before.
+    Calls from several threads are safe, and share the commits of a stored learner. Copies are
+    refused, and so is a call from a signal handler or a finalizer that interrupted another call on
+    the same thread. After any error the learner is as it was before.
     """
 
     def __init__(
@@ -76,31 +84,86 @@ class LinUCB:
         on_violation: str = "error",
         max_pending: int = DEFAULT_MAX_PENDING,
         noise_source: NoiseSource | None = None,
-        path: str | os.PathLike[str] | None = None,
+        path: Place | None = None,
     ) -> None:
         """Calibrate the noise and draw its first values."""
         _require(problem, Problem, "problem", "Problem(...)")
         _require(privacy, Privacy | None, "privacy", "Privacy(epsilon=..., delta=...)")
-        _require(policy, policies.Policy | None, "policy", "UCB(), Thompson() or greedy()")
         row = variants.named(variant) if isinstance(variant, str) else variant
         setting = Setting.over(problem, horizon, failure_prob, open_ended=row.open_ended)
-        self._policy = policies.UCB() if policy is None else policy
-        self._curator = Curator.begin(
+        self._begin(
             row.mechanism(setting, privacy, noise=noise),
-            source=noise_source,
+            policy=policy,
             supplied=row.perturbations,
             on_violation=on_violation,
             max_pending=max_pending,
+            noise_source=noise_source,
+            path=path,
         )
-        self._region: tuple[Release, Region] | None = None
+
+    @classmethod
+    def from_mechanism(
+        cls,
+        mechanism: Mechanism,
+        *,
+        policy: policies.Policy | None = None,
+        on_violation: str = "error",
+        max_pending: int = DEFAULT_MAX_PENDING,
+        noise_source: NoiseSource | None = None,
+        path: Place | None = None,
+    ) -> Self:
+        """A learner with noise that is calibrated already.
+
+        Args:
+            mechanism: the noise, its bounds and its setting.
+            policy: as for `LinUCB`, and so are the others.
+            on_violation: 'error' or 'clip'.
+            max_pending: how many decisions may wait.
+            noise_source: for tests and simulations only.
+            path: where to store it from the start.
+
+        Returns:
+            A learner that has the mechanism's guarantee.
+        """
+        _require(mechanism, Mechanism, "mechanism", "a Mechanism, such as LinUCB(...).mechanism")
+        self = cls.__new__(cls)
+        self._begin(
+            mechanism,
+            policy=policy,
+            supplied=None,
+            on_violation=on_violation,
+            max_pending=max_pending,
+            noise_source=noise_source,
+            path=path,
+        )
+        return self
+
+    def _begin(
+        self,
+        mechanism: Mechanism,
+        *,
+        policy: policies.Policy | None,
+        supplied: Perturbations | None,
+        on_violation: str,
+        max_pending: int,
+        noise_source: NoiseSource | None,
+        path: Place | None,
+    ) -> None:
+        _require(policy, policies.Policy | None, "policy", "UCB(), Thompson() or greedy()")
+        curator = opening.begin(
+            mechanism,
+            source=noise_source,
+            supplied=supplied,
+            on_violation=on_violation,
+            max_pending=max_pending,
+        )
+        self._attach(curator, policies.UCB() if policy is None else policy)
         if path is not None:
             self.save(path)
 
-    @classmethod
-    def _around(cls, curator: Curator, policy: policies.Policy) -> Self:
-        self = cls.__new__(cls)
-        self._policy, self._curator, self._region = policy, curator, None
-        return self
+    def _attach(self, curator: Curator, policy: policies.Policy) -> None:
+        self._curator, self._policy = curator, policy
+        self._region: tuple[Release, Region] | None = None
 
     @property
     def problem(self) -> Problem:
@@ -138,31 +201,89 @@ class LinUCB:
         return self._curator.waiting
 
     @property
+    def given_up(self) -> int:
+        """How many decisions were given up because more than ``max_pending`` waited."""
+        return self._curator.given_up
+
+    @property
     def release(self) -> Release:
         """All that the policy knows, safe to show under the guarantee."""
-        return self._curator.release()
+        return self._curator.release
 
     @property
     def confidence(self) -> Region:
         """The confidence set that the current release supports."""
-        release = self._curator.release()
+        return self._confidence(self._curator.release)
+
+    def _confidence(self, release: Release) -> Region:
         cached = self._region
         if cached is None or cached[0] is not release:
             cached = self._region = (release, confidences.region(release))
         return cached[1]
 
     def choose(self, actions: ArrayLike) -> Decision:
-        """Pick one action of a (K, d) decision set for the current person."""
+        """Pick one action for the current person.
+
+        Args:
+            actions: the decision set, shape (K, d), an action a row.
+
+        Returns:
+            Which action, and the id under which its reward is given to `learn`.
+
+        Raises:
+            ShapeError, NotFiniteError, OutOfBoundsError: the decision set cannot be used.
+            HorizonReachedError: all rounds have been played.
+        """
+        index, action = self._chosen(actions)
+        return Decision(index=index, id=self._curator.open_decisions([action])[0])
+
+    def choose_many(self, sets: Iterable[ArrayLike]) -> list[Decision]:
+        """Pick an action for each of several people, from the same release and in one commit.
+
+        Args:
+            sets: a decision set for each, as for `choose`.
+
+        Returns:
+            A decision for each, in order. After an error none was made.
+        """
+        picked = [self._chosen(actions) for actions in sets]
+        ids = self._curator.open_decisions([action for _, action in picked])
+        return [Decision(index=index, id=one) for (index, _), one in zip(picked, ids, strict=True)]
+
+    def _chosen(self, actions: ArrayLike) -> tuple[int, NDArray[np.float64]]:
+        """The index that the policy picks, and that action."""
         admitted = self._curator.admit(actions)
-        admitted.setflags(write=False)  # a policy must not undo the bounds
-        index = self._policy.choose(self.confidence, admitted)
+        admitted.setflags(write=False)
+        picked = self._policy.choose(self._confidence(self._curator.shown), admitted)
+        try:
+            index = -1 if isinstance(picked, bool) else operator.index(picked)
+        except TypeError:
+            index = -1
         if not 0 <= index < len(admitted):
-            raise ParameterError("policy", "chose no action of the decision set; mend its `choose`")
-        return Decision(index=index, id=self._curator.remember(admitted[index].copy()))
+            raise ParameterError("policy", "chose no action of the decision set; fix its choose()")
+        return index, admitted[index]
 
     def learn(self, decision: Decision | str, reward: float) -> None:
-        """Take in the reward of a decision, or of its id: now, later, in any order, or never."""
-        self._curator.learn(_id(decision), reward)
+        """Take in the reward of a decision: now, later, in any order, or never.
+
+        Args:
+            decision: what `choose` returned, or its id.
+            reward: a number within ``+-reward_bound``.
+
+        Raises:
+            UnknownDecisionError: this learner did not make the decision.
+            DecisionClosedError: it has had its reward, was forgotten or given up.
+            ShapeError, NotFiniteError, OutOfBoundsError: the reward cannot be used.
+        """
+        self._curator.learn([(_id(decision), reward)])
+
+    def learn_many(self, pairs: Iterable[tuple[Decision | str, float]]) -> None:
+        """Take in several rewards in one commit: all of them, or none after an error.
+
+        Args:
+            pairs: decisions, or their ids, and their rewards.
+        """
+        self._curator.learn([(_id(decision), reward) for decision, reward in _pairs(pairs)])
 
     def forget(self, decision: Decision | str) -> None:
         """Erase the action of a decision whose reward will not come."""
@@ -174,26 +295,29 @@ class LinUCB:
         return self._curator.ledger
 
     @property
-    def path(self) -> Path | None:
-        """Where the learner is kept; None if it is in memory only."""
-        return self._curator.path
+    def path(self) -> Path | str | None:
+        """Where the learner is stored: a file, or a database's URL. None if in memory only."""
+        return self._curator.place
 
-    def save(self, path: str | os.PathLike[str] | None = None) -> None:
-        """Keep the learner in files from now on; later, bring their snapshot up to date.
+    def save(self, path: Place | None = None) -> None:
+        """Store the learner from now on; later, bring what is stored up to date.
 
-        Once kept, every `choose`, `learn` and `forget` is on the disk before it returns, and every
-        release is in the ledger before anybody sees it, so a crash loses nothing that was
-        acknowledged and `load` continues with the same noise. Beside ``path`` there are
-        ``path.journal``, ``path.ledger`` and ``path.lock``; all can be read by their owner only.
-        One learner at a time has them open. Nothing that exists is overwritten.
+        Once stored, every change is on the disk before the call that made it returns, and every
+        release is in the ledger before anybody sees it. So a crash loses nothing that was
+        acknowledged, and `load` continues with the same noise. One learner at a time has a store
+        open. Nothing that exists is overwritten.
+
+        Args:
+            path: a file, beside which ``path.ledger`` will be, both for their owner only; or
+                ``postgresql://user@host/database#name``. Leave it out if the learner is stored.
         """
-        self._curator.save(path, {"policy": policies.to_json(self._policy)})
+        self._curator.store_at(path, policies.to_json(self._policy))
 
     def close(self) -> None:
-        """Bring the files up to date and give up the lock on them; `load` continues from there.
+        """Bring the store up to date and give it up; `load` continues from there.
 
-        A kept learner that was closed does nothing more. One that is in memory only has nothing to
-        close.
+        A stored learner that was closed does nothing more. One that is in memory only has nothing
+        to close.
         """
         self._curator.close()
 
@@ -218,53 +342,80 @@ class LinUCB:
 
 
 def load(
-    path: str | os.PathLike[str],
+    path: Place,
     *,
     policy: policies.Policy | None = None,
     perturbations: Perturbations | None = None,
     noise_source: NoiseSource | None = None,
+    ledger_head: str | None = None,
 ) -> LinUCB:
-    """The learner that is kept at a path, continuing where its last call returned.
+    """Open the learner that is stored at a path, and continue where its last call returned.
 
-    It is kept there on, and locked: a second `load`, here or in another process, is refused until
+    It stays stored there, and held: a second `load`, here or in another process, is refused until
     `LinUCB.close`. A state that is older than its ledger is refused for good: something was shown
     that it does not know of, and continuing from it would break the guarantee.
 
     Args:
-        path: where `LinUCB.save` keeps the learner.
-        policy: to use instead of the saved one; a policy of your own must be given again.
-        perturbations: those of a learner with supplied perturbations; a file cannot hold them.
+        path: where `LinUCB.save` stored the learner.
+        policy: to use instead of the stored one; a policy of your own must be given again.
+        perturbations: those of a learner with supplied perturbations; no store can hold them.
         noise_source: for tests only, as in `LinUCB`.
+        ledger_head: the ``ledger.head`` of an earlier moment, if you kept it elsewhere. A learner
+            that was restored together with its ledger from before that moment is refused then.
+
+    Returns:
+        The learner.
+
+    Raises:
+        MissingFileError: nothing is stored there.
+        StateInUseError: somebody has it open.
+        RewoundStateError: the state is older than what was released from it.
+        StateFileError: what is stored is damaged, or of a newer version.
     """
     _require(policy, policies.Policy | None, "policy", "UCB(), Thompson() or greedy()")
-    keeper, body, records, ledger = Keeper.open(path)
+    curator, document = opening.open(
+        path, source=noise_source, supplied=perturbations, known_head=ledger_head
+    )
     try:
-        rule = _rule(body, policy, perturbations)
-        curator = Curator.open(
-            keeper,
-            body,
-            records,
-            ledger,
-            extra={"policy": policies.to_json(rule)},
-            source=noise_source,
-            supplied=perturbations,
-        )
+        rule = _rule(document, policy)
+        curator.policy = policies.to_json(rule)
     except BaseException:
-        keeper.close()
+        curator.close()
         raise
-    return LinUCB._around(curator, rule)  # noqa: SLF001  # the other way to construct one
+    learner = LinUCB.__new__(LinUCB)
+    learner._attach(curator, rule)  # noqa: SLF001  # the other way to construct one
+    return learner
 
 
-def _rule(
-    body: dict[str, Any], policy: policies.Policy | None, perturbations: Perturbations | None
-) -> policies.Policy:
-    """The policy to go on with, if all that a file cannot hold was given again."""
-    if body.get("supplied") is True and perturbations is None:
-        raise ParameterError("perturbations", "must be given again: a save file cannot hold them")
-    if body.get("supplied") is not True and perturbations is not None:
-        raise ParameterError("perturbations", "were not part of this learner; leave them out")
+def read_ledger(path: Place) -> Ledger:
+    """The ledger of a stored learner, without opening the learner: it may be in use.
+
+    Args:
+        path: where the learner is stored, or a ledger's own file.
+
+    Returns:
+        All releases that were shown, checked line by line.
+
+    Raises:
+        BrokenLedgerError: the ledger was altered, or is none.
+        MissingFileError: there is none.
+    """
+    return Ledger.parse(stores.ledger_of(path), torn="drop")
+
+
+def _pairs(
+    pairs: Iterable[tuple[Decision | str, float]],
+) -> Sequence[tuple[Decision | str, float]]:
+    found = list(pairs)
+    if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in found):  # noqa: PLR2004
+        raise ParameterError("pairs", "must be pairs of a decision and its reward")
+    return found
+
+
+def _rule(body: dict[str, Any], policy: policies.Policy | None) -> policies.Policy:
+    """The policy to go on with, if all that no store can hold was given again."""
     if body.get("policy", ...) is None and policy is None:
-        raise ParameterError("policy", "must be given again: a save file cannot hold your own")
+        raise ParameterError("policy", "must be given again: no store can hold your own")
     try:
         saved = policies.from_json(body["policy"])
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):

@@ -189,7 +189,7 @@ def test_a_replaced_row_changes_releases_from_its_batch_on_by_itself(
 
 
 def test_exact_sums_draw_nothing() -> None:
-    sharing, timing = sums.exact(), every_round().timing
+    sharing, timing = sums.no_noise(), every_round().timing
     state = sums.empty(sharing, DIM)
     nothing = np.empty((0, SIZE))
     assert sums.first_draws(sharing) == 0

@@ -1,39 +1,133 @@
-"""The owner of the raw state: who may do what with it, and in which order things are written."""
+"""The owner of the raw data: who may do what with it, and in which order things happen.
+
+Every change goes the same way. It is *staged*: checked, and given the noise that its step needs.
+It is *committed* to the store, together with whatever other threads staged meanwhile. It is
+*applied* to memory. If that made a release, the release is written to the ledger, and only then
+*shown*. So the store is never behind what was shown, whenever the process dies.
+
+What is staged or committed but not yet applied is in one tuple (`_Progress`), which is replaced as
+a whole. After an interrupt or an error at any instruction, the next call finds there what was left
+unfinished, asks the store whether a commit happened, and applies the change or drops it.
+"""
 
 import os
+import secrets
 import threading
-from collections.abc import Callable
+import warnings
+import weakref
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from types import MappingProxyType
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet import _checks as checks
 from discreet.curator import rows
-from discreet.curator.growing import GrowingLedger
-from discreet.curator.keeping import Keeper
-from discreet.curator.state import State
+from discreet.curator import store as stores
+from discreet.curator.growing_ledger import GrowingLedger
+from discreet.curator.records import Change, Head, Records
+from discreet.curator.store import UNFINISHED, Commit, Item, Key, Store
+from discreet.curator.store.memory import MemoryStore
+from discreet.curator.sums import Position, PrefixSums
 from discreet.errors import (
-    CorruptFileError,
+    DecisionClosedError,
     DiscreetError,
+    GivenUpWarning,
+    HorizonReachedError,
     ParameterError,
+    ReentrantCallError,
     ReloadNeededError,
+    SecondWriterError,
+    StoreError,
+    UnknownDecisionError,
     WrongProcessError,
 )
-from discreet.mechanism import Mechanism
-from discreet.mechanism import _codec as codec
+from discreet.mechanism import Mechanism, _codec
 from discreet.mechanism import _perturbations as perturbations
-from discreet.mechanism.noise.sources import NoiseSource, SystemNoise
 from discreet.release import Release
 from discreet.release._card import privacy_card
 from discreet.release.ledger import Ledger, fingerprint
 
 F64 = NDArray[np.float64]
+A = TypeVar("A")
+T = TypeVar("T")
 
-DEFAULT_MAX_PENDING = 10_000
-_LONG = 1000  # records in a journal after which a snapshot replaces it
-_BAD = (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
+DEFAULT_MAX_PENDING = 100_000
+_COMPACT_AFTER = 1000  # rows stored one by one, after which the sums are stored instead
+
+
+class _Doubt(NamedTuple):
+    """A commit that was begun, and of which it is not known whether it happened."""
+
+    after: int
+    changes: tuple[Change, ...]
+    head: Head
+
+
+class _Progress(NamedTuple):
+    """Everything between memory and store. It is replaced as a whole.
+
+    Attributes:
+        sequence: of the last commit that is known to have happened.
+        doubt: the one that may have happened after it.
+        applying: changes that are committed, and not all of them applied.
+        queue: changes that are staged, in order.
+    """
+
+    sequence: int
+    doubt: _Doubt | None = None
+    applying: tuple[Change, ...] = ()
+    queue: tuple[Change, ...] = ()
+
+    def idle(self) -> bool:
+        """Whether nothing is under way."""
+        return self.doubt is None and not self.applying and not self.queue
+
+
+class _Tail:
+    """Where the learner will be when everything staged has been applied.
+
+    Attributes:
+        position: of the sums.
+        rounds: decisions made.
+        given_up: decisions given up.
+        opening: the actions of decisions that are staged, by number.
+        closing: decisions that wait, and that something staged closes.
+    """
+
+    __slots__ = ("closing", "given_up", "opening", "position", "rounds")
+
+    def __init__(self, position: Position, rounds: int, given_up: int) -> None:
+        """Start from what is applied."""
+        self.position = position
+        self.rounds = rounds
+        self.given_up = given_up
+        self.opening: dict[int, F64] = {}
+        self.closing: set[int] = set()
+
+
+class Past(NamedTuple):
+    """What a curator goes on from.
+
+    Attributes:
+        ledger: all releases so far.
+        head: the counts.
+        waiting: the actions of decisions that wait, by number.
+        sessions: the first decision and the name of each earlier session, in order.
+        store: where the learner is stored; None if in memory only.
+        sequence: of the store's last commit.
+    """
+
+    ledger: GrowingLedger
+    head: Head = Head()
+    waiting: Mapping[int, F64] = MappingProxyType({})
+    sessions: Sequence[tuple[int, str]] = ()
+    store: Store | None = None
+    sequence: int = 0
 
 
 class Curator:
@@ -44,266 +138,644 @@ class Curator:
     later rows depend on earlier releases. Which decisions get a reward, and in which order, is
     taken to be public.
 
-    A curator that is *kept* in files (`save`, `open`) writes each change down before it makes it,
-    and each release into the ledger before anybody sees it: state first, release second. After a
-    crash it continues from where its last call returned, with the same noise.
+    Several threads may call it, and share commits when they do. A thread that is inside a call is
+    refused a second one, which a signal handler or a finalizer could make on it: a call that is
+    half done must not be built on.
 
     State: O(d^2) for each buffer or level of the sums and O(d) for each action that waits, at most
-    ``max_pending`` of them; beyond that the oldest is given up. The ledger grows by 72 bytes for
-    each release.
+    ``max_pending`` of them; beyond that the oldest is given up, with a warning. The ledger grows by
+    72 bytes for each release.
     """
 
-    def __init__(self, state: State, ledger: GrowingLedger | None = None) -> None:
-        """Use `begin` or `open` instead."""
-        self.mechanism = state.mechanism
-        self._state = state
-        self._ledger = GrowingLedger(privacy_card(state.mechanism)) if ledger is None else ledger
-        self._keeper: Keeper | None = None
-        self._astray = False  # whether files of this learner may stand that it does not know of
-        self._extra: dict[str, Any] = {}
-        self._release: Release | None = None
-        self._process = os.getpid()
-        self._lock = threading.RLock()
-
-    @classmethod
-    def begin(
-        cls,
+    def __init__(
+        self,
         mechanism: Mechanism,
+        sums: PrefixSums,
         *,
-        source: NoiseSource | None = None,
         supplied: perturbations.Perturbations | None = None,
         on_violation: str = "error",
         max_pending: int = DEFAULT_MAX_PENDING,
-    ) -> Self:
-        """Draw the first noise: the operating system's, unless a test names another source."""
-        source = SystemNoise() if source is None else source
-        return cls(
-            State.begin(
-                mechanism,
-                source,
-                max_pending=max_pending,
-                supplied=supplied,
-                on_violation=on_violation,
-            )
-        )
+        past: Past | None = None,
+    ) -> None:
+        """Use `opening.begin` or `opening.open` instead, which make or find the sums."""
+        past = Past(GrowingLedger(privacy_card(mechanism))) if past is None else past
+        self.mechanism = mechanism
+        self.max_pending = checks.count("max_pending", max_pending)
+        self.policy: dict[str, Any] | None = None  # stored with the rest, and not used here
+        self._on_violation = rows.checked_choice(on_violation)
+        self._supplied = supplied
+        self._ledger = past.ledger
+        self._records = Records(past.ledger.learner)
+        # What is held: applied changes only.
+        self._sums = sums
+        self._waiting = dict(past.waiting)
+        self._rounds = past.head.rounds
+        self._given_up = past.head.given_up
+        self._sessions = list(past.sessions)
+        self._name = secrets.token_hex(4)  # of this session: no id of another is taken for its own
+        self._first = self._rounds  # its first decision
+        self._oldest = min(self._waiting, default=self._rounds)  # none before this one waits
+        # What is shown, and what is made but not yet in the ledger.
+        self._release = self._made_release()
+        self._coming: list[Release] = []
+        # What is under way.
+        self._store: Store = MemoryStore() if past.store is None else past.store
+        self._moving: tuple[Store, Head] | None = None  # a new store: does it count already?
+        self._head = past.head
+        self._compact_at = _COMPACT_AFTER
+        self._progress = _Progress(past.sequence)
+        self._tail = _Tail(sums.position, self._rounds, self._given_up)
+        self._staged = True  # whether the tail is what comes of all that is staged
+        # Who may.
+        self._staging = threading.Lock()  # held for moments: to stage and to apply
+        self._leading = threading.Lock()  # held during a commit; always taken before `_staging`
+        self._inside: set[int] = set()  # threads that are in a call
+        self._process = os.getpid()
+        self._forked = self._closed = self._overtaken = False
+        _LIVE.add(self)
 
-    @classmethod
-    def open(
-        cls,
-        keeper: Keeper,
-        document: dict[str, Any],
-        records: list[dict[str, Any]],
-        ledger: GrowingLedger,
-        *,
-        extra: dict[str, Any],
-        source: NoiseSource | None = None,
-        supplied: perturbations.Perturbations | None = None,
-    ) -> Self:
-        """Continue from what `Keeper.open` found, where the last call returned.
-
-        A state older than its ledger is refused: something was shown that it does not know of.
-        """
-        state = restored(document, records, source=source, supplied=supplied)
-        if state.mechanism.guarantee.epsilon != document["mechanism"]["guarantee"]["epsilon"]:
-            raise ParameterError(
-                "noise_source",
-                "can be repeated, and this learner promises privacy; leave it out",
-            )
-        release = state.release()
-        digest = fingerprint(release) if release.number else None
-        if supplied is not None and 0 < release.number == len(ledger):
-            digest = ledger.entries[-1].sha256  # what was supplied need not come out the same
-        missing = ledger.reconcile(release.number, release.rows, digest)
-        if missing is not None:
-            keeper.note(missing)
-        self = cls(state, ledger)
-        self._release = release
-        self._keeper = keeper
-        self._extra = extra
-        return self
-
-    def save(self, path: str | os.PathLike[str] | None, extra: dict[str, Any]) -> None:
-        """Keep the curator in files from now on, or bring its snapshot up to date."""
-        self._require_usable()
-        with self._lock:
-            self._show()
-            body = {**extra, **self._state.document()}
-            if self._keeper is None:
-                if path is None:
-                    raise ParameterError("path", "is missing; say where to keep the learner")
-                codec.require_storable(self.mechanism)
-                self._keeper = self._created(path, body)
-                self._astray = False
-            elif path is not None and Path(path).resolve() != self._keeper.path:
-                raise ParameterError(
-                    "path",
-                    "is not where this learner is kept; a second file could be continued as well, "
-                    "so leave it out, or close the learner and move its files",
-                )
-            else:
-                self._keeper.compact(body)
-            self._extra = extra
-
-    def _created(self, path: str | os.PathLike[str], body: dict[str, Any]) -> Keeper:
-        """New files; if an interrupt comes when they stand, only they may continue."""
-        self._astray = True
-        try:
-            return Keeper.create(path, body, self._ledger)
-        except (OSError, DiscreetError):
-            self._astray = False
-            raise
-        except BaseException:
-            self._astray = Path(path).exists()
-            raise
-
-    def close(self) -> None:
-        """Bring the files up to date and give them up; nothing more can be done with it then."""
-        with self._lock:
-            if self._keeper is None or self._keeper.closed:
-                return
-            try:
-                with suppress(OSError):  # the journal has everything
-                    self.save(None, self._extra)
-            finally:
-                self._keeper.close()
-
-    @property
-    def ledger(self) -> Ledger:
-        """All releases so far."""
-        self._require_usable()
-        with self._lock:
-            self._show()
-            return self._ledger.view()
-
-    @property
-    def path(self) -> Path | None:
-        """Where the curator is kept, if it is."""
-        return None if self._keeper is None else self._keeper.path
+    # What is asked of it
 
     @property
     def rounds(self) -> int:
-        """How many decisions have been opened."""
-        return self._state.waiting.rounds
+        """How many decisions have been made."""
+        self._settle_quietly()
+        return self._rounds
 
     @property
     def rows(self) -> int:
         """How many of them have had their reward."""
-        return self._state.sums.rows
+        self._settle_quietly()
+        return self._sums.rows
 
     @property
     def waiting(self) -> int:
         """How many still wait for one."""
-        return len(self._state.waiting)
+        self._settle_quietly()
+        return len(self._waiting)
+
+    @property
+    def given_up(self) -> int:
+        """How many were given up because more than ``max_pending`` waited."""
+        self._settle_quietly()
+        return self._given_up
+
+    @property
+    def place(self) -> Path | str | None:
+        """Where the learner is stored, if it is."""
+        return self._store.place
+
+    @property
+    def shown(self) -> Release:
+        """The last release that was shown, at once: what a policy may use."""
+        self._require_usable()
+        return self._release
+
+    @property
+    def release(self) -> Release:
+        """The current release, which is in the ledger; the same object until there is a new one."""
+        self._require_usable()
+        if self._coming or not self._progress.idle():
+            self._enter(self._led, self._show)
+        return self._release
+
+    @property
+    def ledger(self) -> Ledger:
+        """All releases that were shown."""
+
+        def view() -> Ledger:
+            self._show()
+            return self._ledger.view()
+
+        return self._enter(self._led, view)
 
     def admit(self, actions: ArrayLike) -> F64:
         """A bounded copy of a decision set, if there is a round left to play."""
         self._require_usable()
-        self._state.require_a_round()
-        problem = self.mechanism.setting.problem
-        return rows.bounded_actions(problem, actions, self._state.on_violation)
+        self._require_rounds(1, self._rounds)
+        return rows.bounded_actions(self.mechanism.setting.problem, actions, self._on_violation)
 
-    def remember(self, action: F64) -> str:
-        """Remember a chosen action until its reward comes; the decision's id."""
-        self._require_usable()
-        state = self._state
-        with self._lock:
-            state.require_a_round()
-            decision = state.waiting.next_id()
-            self._change(
-                lambda: state.opened(decision, action),
-                lambda: state.waiting.open(decision, action),
-            )
-            return decision
+    def open_decisions(self, actions: Sequence[F64]) -> list[str]:
+        """Remember chosen actions until their rewards come: all of them, or none after an error.
 
-    def learn(self, decision: object, reward: object) -> None:
-        """Close a decision with its reward.
+        Args:
+            actions: one for each decision, shape (d,) each, as `admit` gave them.
 
-        Noise is drawn first and written down with the row. The row is in when this returns, and
-        on the disk if the curator is kept. If the release cannot be made or the ledger cannot be
-        written then, that is tried again before anybody sees the release.
+        Returns:
+            The decisions' ids.
         """
-        self._require_usable()
-        state = self._state
-        with self._lock:
-            self._show()
-            waiting = state.waiting.require(decision)
-            value = rows.bounded_reward(self.mechanism.setting.problem, reward, state.on_violation)
-            fresh = state.sums.prepared()
-            self._change(
-                lambda: state.learned(waiting, value, fresh),
-                lambda: state.take_in(waiting, value, fresh),
-            )
-            with suppress(Exception):  # the row is in, and this is tried again before it is shown
-                self._show()
+        problem = self.mechanism.setting.problem
+        bounded = [rows.still_bounded(problem, action) for action in actions]
+        if len(self._waiting) + len(bounded) > self.max_pending:
+            warnings.warn(_too_many_wait(self.max_pending), GivenUpWarning, stacklevel=3)
+
+        def stage() -> list[Change]:
+            self._require_rounds(len(bounded), self._tail.rounds)
+            return [self._stage(self._opening(action)) for action in bounded]
+
+        return [f"{self._name}-{change.number}" for change in self._enter(self._make, stage)]
+
+    def learn(self, pairs: Iterable[tuple[object, object]]) -> None:
+        """Close decisions with their rewards: all of them, or none after an error.
+
+        Noise is drawn first and stored with its row. The rows are in when this returns, and on the
+        disk if the learner is stored. If a release cannot be made or the ledger cannot be written
+        then, that is tried again before anybody sees the release.
+
+        Args:
+            pairs: decision ids and rewards.
+        """
+
+        def stage() -> list[Change]:
+            return [self._stage(self._row(decision, reward)) for decision, reward in pairs]
+
+        self._enter(self._make, stage)
 
     def forget(self, decision: object) -> None:
         """Give up a decision whose reward will not come, and erase its action."""
-        self._require_usable()
-        state = self._state
-        with self._lock:
-            waiting = state.waiting.require(decision)
-            self._change(lambda: state.forgotten(waiting), lambda: state.waiting.take(waiting))
 
-    def _change(self, record: Callable[[], dict[str, Any]], make: Callable[[], object]) -> None:
-        """Write a change down, if the curator is kept, and make it.
+        def stage() -> list[Change]:
+            return [self._stage(Change(self._number(decision)))]
 
-        If it cannot be made, it is taken back. An interrupt that comes when it has been made in
-        part or in whole makes all later calls refuse: the files have it, and it is to be reloaded.
+        self._enter(self._make, stage)
+
+    # Where it is stored
+
+    def store_at(self, place: stores.Place | None, policy: dict[str, Any] | None) -> None:
+        """Store the learner from now on, or bring what is stored up to date.
+
+        Args:
+            place: where to store it; None if it is stored already.
+            policy: what is stored with it.
         """
-        keeper = self._keeper
-        if keeper is None:
-            make()
+
+        def work() -> None:
+            self._show()
+            self.policy = policy
+            if self._store.durable:
+                self._require_here(place)
+                self._compact()
+                return
+            if place is None:
+                raise ParameterError("path", "is missing; say where to store the learner")
+            _codec.require_storable(self.mechanism)
+            with self._staging:  # memory must not move on meanwhile
+                self._move_to(place)
+
+        self._enter(self._led, work)
+
+    def close(self) -> None:
+        """Bring the store up to date and give it up; nothing more can be done with it then."""
+        if self._is_forked() or self._closed or not self._store.durable:
             return
-        before = self._state.counters()
-        keeper.record(record())
+
+        def work() -> None:
+            with self._leading:
+                try:
+                    with suppress(StoreError, ReloadNeededError):  # the store has everything
+                        with self._staging:
+                            self._settle()
+                        self._show()
+                        self._compact()
+                finally:
+                    self._closed = True
+                    self._store.close()
+
+        self._enter(lambda _: work(), None, closed=True)
+
+    # One change, from staging to showing
+
+    def _enter(self, work: Callable[[A], T], argument: A, *, closed: bool = False) -> T:
+        """Do something as the one call of this thread; refuse a second one inside it."""
+        me = threading.get_ident()
+        if me in self._inside and not self._is_forked():
+            raise ReentrantCallError(
+                "learner",
+                "is in the middle of another call of this thread, which a signal handler or a "
+                "finalizer interrupted; call it from somewhere else, such as a queue",
+            )
         try:
-            make()
-            keeper.settle()
-        except BaseException:
-            if self._state.counters() == before:
-                keeper.withdraw()
+            self._inside.add(me)
+            if not closed:
+                self._require_usable()
+            return work(argument)
+        finally:
+            self._inside.discard(me)
+
+    def _led(self, work: Callable[[], T]) -> T:
+        """Do something while no commit is under way, and everything is applied."""
+        with self._leading:
+            self._require_usable()
+            with self._staging:
+                self._settle()
+            return work()
+
+    def _make(self, stage: Callable[[], list[Change]]) -> list[Change]:
+        """Stage changes, see that they are committed and applied, and return them."""
+        if not (self._progress.idle() and self._staged and self._moving is None):
+            self._settle_leftovers()
+        with self._staging:
+            self._staged = False
+            try:
+                changes = stage()
+                sequence, doubt, applying, queue = self._progress
+                if not self._store.durable:  # memory cannot fail, and commits by applying
+                    self._progress = _Progress(sequence + len(changes), None, tuple(changes))
+                    self._staged = True
+                    self._apply()
+                    self._show()
+                    return changes
+                self._progress = _Progress(sequence, doubt, applying, (*queue, *changes))
+                self._staged = True
+            finally:
+                if not self._staged:
+                    self._restage()
+        if changes:
+            try:
+                self._see_through(changes[-1])
+            except BaseException:
+                self._take_back(changes)
+                raise
+        return changes
+
+    def _opening(self, action: F64) -> Change:
+        """A new decision, for which the oldest is given up if too many wait."""
+        tail = self._tail
+        waiting = len(self._waiting) + len(tail.opening) - len(tail.closing)
+        if waiting < self.max_pending:
+            return Change(tail.rounds, action, lost=tail.given_up)
+        while self._oldest in tail.closing or not (
+            self._oldest in self._waiting or self._oldest in tail.opening
+        ):
+            self._oldest += 1
+        return Change(tail.rounds, action, given_up=self._oldest, lost=tail.given_up + 1)
+
+    def _row(self, decision: object, reward: object) -> Change:
+        """A decision that becomes a row, with the noise of its step."""
+        number = self._number(decision)
+        value = self._sums.bounded_reward(reward, self._on_violation)
+        position = self._tail.position
+        noise = self._sums.draw(position)
+        return Change(number, self._waiting[number], position.rows + 1, value, noise)
+
+    def _stage(self, change: Change) -> Change:
+        """Move the tail past a change."""
+        tail = self._tail
+        if change.opens:
+            tail.opening[change.number] = change.action  # type: ignore[assignment]  # it has one
+            if change.given_up is not None:
+                tail.closing.add(change.given_up)
+            tail.rounds, tail.given_up = change.number + 1, change.lost
+        else:
+            tail.closing.add(change.number)
+            if change.row:
+                tail.position = self._sums.next(tail.position)
+        return change
+
+    def _restage(self) -> None:
+        """Work out the tail again, from what is applied and what is still to come."""
+        self._tail = _Tail(self._sums.position, self._rounds, self._given_up)
+        self._oldest = min(self._waiting, default=self._rounds)
+        for change in (*self._progress.applying, *self._progress.queue):
+            if change.opens:
+                applied = change.number < self._rounds
+            else:
+                applied = change.row <= self._sums.rows and change.number not in self._waiting
+            if not applied:
+                self._stage(change)
+        self._staged = True
+
+    def _see_through(self, change: Change) -> None:
+        """Lead a commit, unless another thread's commit has taken the change along."""
+        with self._leading:
+            if not change.done and change.error is None:
+                self._lead()
+        if change.error is not None:
+            error = change.error
+            raise type(error)(error.parameter, error.advice)
+
+    def _lead(self) -> None:
+        """Commit all that is staged, and apply it. One thread at a time does."""
+        with self._staging:
+            self._settle()
+            before, _, applying, batch = self._progress
+        if not batch:
+            return
+        after = before + len(batch)
+        puts, drops, head = self._items(batch)
+        with self._staging:
+            queue = self._progress.queue
+            self._progress = _Progress(before, _Doubt(after, batch, head), applying, queue)
+        try:
+            self._store.commit(Commit(before, after, puts, drops))
+        except DiscreetError as error:
+            self._fail(error)
+            return
+        with suppress(Exception):  # it is committed, and the next call tries this again
+            with self._staging:
+                self._happened()
+                self._apply()
+            self._show()
+            if self._head.rows - self._head.summed >= self._compact_at:
+                self._compact()
+
+    def _fail(self, error: DiscreetError) -> None:
+        """After a commit that raised: find out whether it happened, and tell whoever waits."""
+        with self._staging:
+            with suppress(DiscreetError):
+                self._resolve()
+            for change in self._progress.queue:
+                change.error = error
+            self._drop_failed()
+
+    def _settle(self) -> None:
+        """Finish what an interrupt or an error left unfinished. Both locks are held."""
+        if not self._staged:
+            self._restage()
+        if self._moving is not None:
+            self._arrive()
+        if self._progress.doubt is not None:
+            self._resolve()
+            self._drop_failed()
+        if self._progress.applying:
+            self._apply()
+
+    def _settle_leftovers(self) -> None:
+        """`_settle`, if nobody leads a commit; then whatever is queued belongs to nobody."""
+        if self._progress.idle() and self._moving is None and self._staged:
+            return
+        if not self._leading.acquire(blocking=False):
+            return
+        try:
+            with self._staging:
+                self._settle()
+                if len(self._inside) == 1 and self._progress.queue:
+                    self._progress = self._progress._replace(queue=())
+                    self._restage()
+        finally:
+            self._leading.release()
+
+    def _settle_quietly(self) -> None:
+        """The same for somebody who only looks, and waits for nobody."""
+        idle = self._progress.idle() and self._moving is None
+        if idle or self._is_forked() or threading.get_ident() in self._inside:
+            return
+        with suppress(DiscreetError):
+            self._enter(lambda _: self._settle_leftovers(), None)
+
+    def _take_back(self, changes: list[Change]) -> None:
+        """After an interrupt: changes that were not committed are dropped, if nothing follows."""
+        with self._leading, self._staging:
+            with suppress(DiscreetError):
+                self._settle()
+            queue = self._progress.queue
+            if self._progress.doubt is None and queue[-len(changes) :] == tuple(changes):
+                self._progress = self._progress._replace(queue=queue[: -len(changes)])
+                self._restage()
+
+    def _drop_failed(self) -> None:
+        """Drop changes whose callers were told that they failed, once it is known that they did."""
+        progress = self._progress
+        if progress.doubt is None and any(change.error is not None for change in progress.queue):
+            self._progress = progress._replace(queue=())
+            self._restage()
+
+    def _resolve(self) -> None:
+        """Ask the store whether the commit in doubt happened."""
+        doubt = self._progress.doubt
+        if doubt is None:
+            return
+        try:
+            found = self._store.sequence()
+        except SecondWriterError:
+            self._overtaken = True
             raise
-        if keeper.due(_LONG):
-            with suppress(Exception):  # the change is made; the journal only gets longer
-                self.save(None, self._extra)
+        if found == doubt.after:
+            self._happened()
+        elif found == self._progress.sequence:
+            self._progress = self._progress._replace(doubt=None)
+        else:
+            self._overtaken = True
+            self._require_usable()
 
-    def release(self) -> Release:
-        """The current release; the same object until there is a new one."""
-        self._require_usable()
-        with self._lock:
-            return self._show()
+    def _happened(self) -> None:
+        """The commit in doubt did happen."""
+        progress = self._progress
+        doubt = progress.doubt
+        if doubt is None:
+            return
+        for change in doubt.changes:
+            change.done = True
+        self._head = doubt.head
+        self._progress = _Progress(
+            doubt.after,
+            applying=(*progress.applying, *doubt.changes),
+            queue=progress.queue[len(doubt.changes) :],
+        )
 
-    def _show(self) -> Release:
-        """The current release, which is in the ledger before anybody sees it."""
-        release, number = self._release, self._state.sums.number
-        if release is not None and release.number == number:
-            return release
-        release = self._state.release()
+    def _apply(self) -> None:
+        """Bring memory up to what is committed. Doing a part of it twice does no harm."""
+        tail, sequence = self._tail, self._progress.sequence
+        for change in self._progress.applying:
+            if change.row:
+                if change.row > self._sums.rows:
+                    self._sums.add(change.row, change.action, change.reward, change.noise)  # type: ignore[arg-type]  # a row has them
+                self._prepare_release()
+            if change.opens:
+                self._waiting[change.number] = change.action  # type: ignore[assignment]
+                self._rounds = max(self._rounds, change.number + 1)
+                self._given_up = max(self._given_up, change.lost)
+                if change.given_up is not None:
+                    self._waiting.pop(change.given_up, None)
+                    tail.closing.discard(change.given_up)
+                tail.opening.pop(change.number, None)
+            else:
+                self._waiting.pop(change.number, None)
+                tail.closing.discard(change.number)
+        self._progress = _Progress(sequence, self._progress.doubt, (), self._progress.queue)
+
+    def _prepare_release(self) -> None:
+        """Make the release that a row led to, and enter it in the ledger's list."""
+        number = self._sums.number
+        last = self._coming[-1] if self._coming else self._release
+        if last.number == number:
+            return
+        release = self._made_release()
         if len(self._ledger) < number:
             self._ledger.add(number, release.rows, fingerprint(release))
-        if self._keeper is not None and self._keeper.noted < number:
-            self._keeper.note(self._ledger.entries[number - 1])
-        self._release = release
-        return release
+        self._coming.append(release)
+
+    def _show(self) -> None:
+        """Write the releases that were made to the ledger; then they may be seen."""
+        coming = self._coming
+        if not coming:
+            return
+        if self._store.durable:
+            entries = self._ledger.entries
+            lines = [entries[one.number - 1].line() for one in coming]
+            self._store.append(coming[0].number, lines)
+        self._release = coming[-1]
+        self._coming = []
+
+    def _made_release(self) -> Release:
+        """All that may be shown of the sums."""
+        dim = self.mechanism.setting.problem.dim
+        gram, moment = np.empty((dim, dim)), np.empty(dim)
+        position = self._sums.position
+        self._sums.unpack(self.mechanism.shift, gram, moment)
+        if self._supplied is not None:
+            extra = perturbations.checked(self._supplied, position.rows + 1, dim)
+            gram += extra[0]
+            moment += extra[1]
+        return Release(
+            number=position.number,
+            rows=position.released,
+            gram=gram,
+            moment=moment,
+            mechanism=self.mechanism,
+        )
+
+    # What is stored
+
+    def _items(self, batch: Sequence[Change]) -> tuple[list[Item], list[Key], Head]:
+        """What a commit of these changes writes and removes, and the head after it."""
+        session = (self._first, self._name)
+        return self._records.encoded(self._head, batch, self._waiting, session)
+
+    def _document(self) -> dict[str, Any]:
+        """What is stored of the learner besides its data."""
+        return {
+            "learner": self._ledger.learner,
+            "ledger": self._ledger.root,
+            "mechanism": _codec.to_json(self.mechanism),
+            "policy": self.policy,
+            "supplied": self._supplied is not None,
+            "on_violation": self._on_violation,
+            "max_pending": self.max_pending,
+        }
+
+    def _compact(self) -> None:
+        """Store the sums instead of the rows that went into them. Everything is applied."""
+        if not self._store.durable or self._progress.applying:
+            return
+        sequence = self._progress.sequence
+        puts, drops, head = self._records.compacted(self._head, self._document(), self._sums)
+        with self._staging:
+            self._progress = self._progress._replace(doubt=_Doubt(sequence + 1, (), head))
+        self._compact_at *= 2  # if it fails: a try takes time
+        try:
+            self._store.commit(Commit(sequence, sequence + 1, puts, drops, wipe=True))
+        finally:
+            with self._staging:
+                self._resolve()
+        self._compact_at = _COMPACT_AFTER
+
+    def _move_to(self, place: stores.Place) -> None:
+        """A new store, which counts from its first commit on; until then memory does."""
+        sessions = list(self._sessions)
+        if self._rounds > self._first:
+            sessions.append((self._first, self._name))
+        counts = Head(rounds=self._rounds, given_up=self._given_up)
+        items, head = self._records.everything(
+            self._document(), self._sums, self._waiting, sessions, counts
+        )
+        self._moving = (stores.create(place, items, list(self._ledger.lines())), head)
+        try:
+            self._moving[0].commit(Commit(UNFINISHED, self._progress.sequence))
+        finally:
+            self._arrive()
+
+    def _arrive(self) -> None:
+        """Ask a new store whether it counts; if not, it is removed and memory goes on."""
+        if self._moving is None:
+            return
+        store, head = self._moving
+        if store.sequence() == UNFINISHED:
+            store.discard()
+        else:
+            self._head = head
+            self._store = store
+        self._moving = None
+
+    # Who may call, and with what
+
+    def _number(self, decision: object) -> int:
+        """A decision's number, if it waits for its reward."""
+        given = decision if isinstance(decision, str) else ""
+        name, _, digits = given.rpartition("-")
+        most = len(str(self._rounds))
+        number = int(digits) if digits.isdecimal() and len(digits) <= most else self._rounds
+        if number >= self._rounds or name != self._session(number) or str(number) != digits:
+            raise UnknownDecisionError(
+                "decision", "was not made by this learner; pass what its `choose` returned"
+            )
+        if number not in self._waiting or number in self._tail.closing:
+            raise DecisionClosedError(
+                "decision",
+                "has had its reward, was forgotten, or was given up because more than "
+                f"max_pending={self.max_pending} decisions waited; each decision takes one reward",
+            )
+        return number
+
+    def _session(self, number: int) -> str:
+        """The name that starts the id of a decision."""
+        if number >= self._first:
+            return self._name
+        place = bisect_right(self._sessions, number, key=lambda session: session[0])
+        return self._sessions[place - 1][1]
+
+    def _require_rounds(self, wanted: int, played: int) -> None:
+        """Refuse to play more rounds than the guarantee covers."""
+        horizon = self.mechanism.setting.horizon
+        if played + wanted > horizon:
+            raise HorizonReachedError(
+                "horizon",
+                f"all {horizon} rounds have been played; the guarantee covers no more, so start a "
+                "new learner with a longer horizon"
+                if played >= horizon
+                else f"leaves {horizon - played} rounds; the guarantee covers no more",
+            )
+
+    def _require_here(self, place: stores.Place | None) -> None:
+        held = self._store.place
+        if place is None or place == held:
+            return
+        if isinstance(held, Path) and Path(place).resolve() == held:
+            return
+        raise ParameterError(
+            "path",
+            "is not where this learner is stored; a second copy could be continued as well, so "
+            "leave it out, or close the learner and move its files",
+        )
+
+    def _is_forked(self) -> bool:
+        return self._forked or os.getpid() != self._process
 
     def _require_usable(self) -> None:
-        if os.getpid() != self._process:
+        if self._is_forked():
             raise WrongProcessError(
                 "process",
                 "is not the one this learner was made in; a fork would show the same noise on "
                 "other data, so keep the learner in one process",
             )
-        if self._astray:
-            raise ReloadNeededError(
-                "learner", "was interrupted while its files were made; load it from there"
+        if self._closed:
+            raise ReloadNeededError("learner", "was closed; load it again")
+        if self._overtaken:
+            raise SecondWriterError(
+                "learner", "was continued by another writer; close it and load it again"
             )
-        if self._keeper is not None and self._keeper.closed:
-            raise ReloadNeededError("learner", "was closed; load it again from its file")
+
+    def in_child(self) -> None:
+        """In a forked child: refuse everything, and touch nothing that the parent uses."""
+        self._forked = True
+        self._store.abandon()
+        if self._moving is not None:
+            self._moving[0].abandon()
 
     def __repr__(self) -> str:
         return (
-            f"Curator(variant={self.mechanism.variant!r}, rounds={self.rounds}, "
-            f"rows={self.rows}, waiting={self.waiting})"
+            f"Curator(variant={self.mechanism.variant!r}, rounds={self._rounds}, "
+            f"rows={self._sums.rows}, waiting={len(self._waiting)})"
         )
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
@@ -311,20 +783,21 @@ class Curator:
         raise TypeError("a learner cannot be copied or pickled; use save and load")
 
 
-def restored(
-    document: dict[str, Any],
-    records: list[dict[str, Any]],
-    *,
-    source: NoiseSource | None = None,
-    supplied: perturbations.Perturbations | None = None,
-) -> State:
-    """The state that a snapshot and the records since lead to; CorruptFileError if to none."""
-    try:
-        state = State.resume(document, SystemNoise() if source is None else source, supplied)
-        for record in records:
-            state.again(record)
-    except _BAD:
-        raise CorruptFileError(
-            "path", "holds settings that do not fit together; restore it from a backup"
-        ) from None
-    return state
+_LIVE: weakref.WeakSet[Curator] = weakref.WeakSet()
+
+
+def _in_child() -> None:
+    for curator in list(_LIVE):
+        curator.in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
+
+
+def _too_many_wait(most: int) -> str:
+    return (
+        f"more than max_pending={most} decisions wait for a reward: the oldest are given up and "
+        "their rewards will be refused; pass a larger max_pending, or forget decisions whose "
+        "reward will not come"
+    )

@@ -67,6 +67,17 @@ def bounded_actions(problem: Problem, actions: ArrayLike, on_violation: OnViolat
     return _shortened(rows, limit)
 
 
+def still_bounded(problem: Problem, action: F64) -> F64:
+    """A copy of a chosen action, checked again: a policy has had its hands on it."""
+    copy = np.array(action, dtype=np.float64)
+    limit = problem.action_norm * (1.0 + ROUNDING)
+    if copy.shape != (problem.dim,) or not linalg.largest_square(copy[None]) <= limit**2:
+        raise ParameterError(
+            "policy", "changed the decision set it was given; a policy may only read it"
+        )
+    return copy
+
+
 def _shortened(rows: F64, limit: float) -> F64:
     """Scale long rows to the limit; dividing by the largest entry first avoids overflow."""
     peaks = np.abs(rows).max(axis=1, keepdims=True)

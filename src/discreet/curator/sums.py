@@ -6,6 +6,15 @@ sums, plus one independent draw for each of its rows, drawn once: by `accounting
 row is that of the encoder's longest column. Where rows depend on earlier releases this still holds,
 because the encoder is lower triangular. Without noise the sums are exact and nothing is promised.
 
+Noise is drawn for one step, named by the number of its row, and refused at any other.
+
+`FloatSums` are in floating point. `IntegerSums` are not: there a row is rounded towards zero to
+whole steps of the mechanism's grid and, should its action then still be too long, shortened in
+whole numbers, so every row keeps the bounds exactly. Sums of rows are exact, each release adds one
+discrete Gaussian draw for each entry, and floating point comes after that. No sum can overflow: the
+grid was chosen so that all rows of a 64-bit sum fit into it, with the largest noise that can be
+drawn; what is not 64-bit are Python's own whole numbers.
+
 The state is secret, and how secret depends on the strategy. A tree keeps noisy nodes only: one look
 at it reveals no more of the rows in it than the releases do, but a later release minus what was
 seen is the exact sum of the rows in between. Buffers and written-out matrices keep noise of the
@@ -14,25 +23,50 @@ stay protected, because noise is drawn when a release is made. In all of them th
 rows wait in one, is an exact sum.
 """
 
+import math
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.curator import rows as door
+from discreet.errors import ParameterError
 from discreet.kernels import _linalg as linalg
+from discreet.kernels import _rounding as rounding
 from discreet.kernels import _sums as kernel
 from discreet.kernels import _tree as tree
 from discreet.mechanism import Mechanism
+from discreet.mechanism._grid import ROOM
+from discreet.mechanism.noise import _feedback as feedback
+from discreet.mechanism.noise import _sampler as sampler
+from discreet.mechanism.noise._discrete import ExactNoise
 from discreet.mechanism.noise.sources import NoiseSource
 
 F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
 
 _ARRAYS = ("nodes", "idle", "totals", "batch")
 
 
+class Position(NamedTuple):
+    """How far the sums are. It is public: it does not depend on what the rows say.
+
+    Attributes:
+        rows: rows added.
+        released: how many of them are in the last release.
+        number: releases made.
+        due: how many rows the next release holds.
+    """
+
+    rows: int
+    released: int
+    number: int
+    due: int
+
+
 class PrefixSums(ABC):
-    """The sums of a mechanism, advanced one row at a time: counters, and when to release."""
+    """The sums of a mechanism, advanced one row at a time."""
 
     def __init__(self, mechanism: Mechanism, source: NoiseSource, state: kernel.Sums) -> None:
         """Use `begin` or `resume` instead."""
@@ -40,20 +74,24 @@ class PrefixSums(ABC):
         self._mechanism = mechanism
         self._source = source
         self._state = state
+        self._reward_bound = mechanism.setting.problem.reward_bound
         sharing = mechanism.sharing
         # The paper's learner: every row goes straight into the tree, or into an exact sum, and
         # is its own release. The tree's counter then counts rows as well.
-        self._plain = mechanism.schedule.every_round and sharing.kind in (kernel.EXACT, kernel.TREE)
+        self._plain = mechanism.schedule.every_round and sharing.kind in (
+            kernel.NO_NOISE,
+            kernel.TREE,
+        )
         self._draws = 2 if sharing.idle else 1
-        self._due = mechanism.schedule.after(self.released)
-        self._nothing = np.empty((0, state.batch.size), state.batch.dtype)
+        self._position = Position(-1, 0, 0, 0)  # what was worked out last
+        self.no_draws = np.empty((0, state.batch.size), state.batch.dtype)
 
     @classmethod
     def begin(cls, mechanism: Mechanism, source: NoiseSource) -> Self:
         """Before any row: every level of a tree holds its first noise."""
         state = cls._empty(mechanism)
         sums = cls(mechanism, source, state)
-        first = sums._fresh(kernel.first_draws(mechanism.sharing))
+        first = sums._draw(kernel.first_draws(mechanism.sharing), 0)
         if mechanism.sharing.kind == kernel.TREE:
             tree.begin(state.nodes, state.idle, state.totals, first)
         return sums
@@ -69,7 +107,7 @@ class PrefixSums(ABC):
         number: int,
         arrays: dict[str, NDArray[Any]],
     ) -> Self:
-        """Continue from saved arrays; ValueError if they do not fit the mechanism."""
+        """Continue from stored arrays; ValueError if they do not fit the mechanism."""
         timing = mechanism.schedule
         if not 0 <= released <= rows or number != timing.count(released):
             raise ValueError("the counters do not fit together")
@@ -90,104 +128,236 @@ class PrefixSums(ABC):
     @property
     def rows(self) -> int:
         """How many rows have been added."""
-        return self.number if self._plain else int(self._state.rows[0])
-
-    @property
-    def released(self) -> int:
-        """How many of them are in the current release."""
-        return self.number if self._plain else int(self._state.released[0])
+        return int((self._state.number if self._plain else self._state.rows)[0])
 
     @property
     def number(self) -> int:
         """How many releases there have been."""
         return int(self._state.number[0])
 
-    def prepared(self) -> NDArray[Any]:
-        """Draw the noise that the next row will need. Changes nothing."""
-        return self._fresh(self._needed())
-
-    def fits(self, fresh: NDArray[Any]) -> bool:
-        """Whether this could be noise for the next row."""
-        shape = (0 if self._mechanism.noise is None else self._needed(), self._nothing.shape[1])
-        return fresh.shape == shape and fresh.dtype == self._nothing.dtype
-
-    def _needed(self) -> int:
-        """How many nodes draw noise with the next row."""
+    @property
+    def position(self) -> Position:
+        """How far the sums are, by the counters that change together with them."""
+        rows, cached = self.rows, self._position
+        if cached.rows == rows:
+            return cached
+        number = self.number
         if self._plain:
-            return self._draws * int(tree.carry(self.number + 1, len(self._state.nodes)))
-        if not self._leads_to_a_release():
-            return 0
-        return int(kernel.draws(self._mechanism.sharing, self.number + 1))
+            released, due = rows, rows + 1
+        else:
+            released = int(self._state.released[0])
+            due = self._mechanism.schedule.after(released)
+        self._position = Position(rows, released, number, due)
+        return self._position
 
-    @abstractmethod
-    def add(self, action: F64, reward: float, fresh: NDArray[Any]) -> bool:
-        """Add one row, with noise from :meth:`prepared`; whether there is a new release.
+    def next(self, position: Position) -> Position:
+        """Where the sums will be one row after a position."""
+        rows = position.rows + 1
+        if self._plain:
+            return Position(rows, rows, rows, rows + 1)
+        if rows < position.due:
+            return Position(rows, position.released, position.number, position.due)
+        return Position(rows, rows, position.number + 1, self._mechanism.schedule.after(rows))
 
-        Cannot stop half-way.
-        """
+    def draw(self, position: Position) -> NDArray[Any]:
+        """The noise that the row after a position needs. Changes nothing."""
+        return self._draw(self._needed(position), position.number + 1)
+
+    def fits(self, noise: NDArray[Any], position: Position) -> bool:
+        """Whether this could be noise for the row after a position."""
+        draws = 0 if self._mechanism.noise is None else self._needed(position)
+        if noise is self.no_draws:
+            return draws == 0
+        return noise.shape == (draws, self.no_draws.shape[1]) and noise.dtype == self.no_draws.dtype
+
+    def bounded_reward(self, reward: object, on_violation: door.OnViolation) -> float:
+        """The reward as a float within its bound."""
+        if type(reward) is float and -self._reward_bound <= reward <= self._reward_bound:
+            return reward
+        return door.bounded_reward(self._mechanism.setting.problem, reward, on_violation)
+
+    def add(self, number: int, action: F64, reward: float, noise: NDArray[Any]) -> None:
+        """Add row ``number``, with the noise that was drawn for it. Cannot stop half-way."""
+        position = self.position
+        if number != position.rows + 1 or not self.fits(noise, position):
+            raise ParameterError("noise", "was drawn for another step than this one")
+        after = self.next(position)
+        self._add(position, action, reward, noise)
+        self._position = after
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What `resume` takes."""
+        return {name: getattr(self._state, name) for name in _ARRAYS}
 
     @abstractmethod
     def unpack(self, shift: float, gram: F64, moment: F64) -> None:
         """Write out the noisy sum in the release, with a multiple of the identity added."""
 
     @abstractmethod
-    def _fresh(self, draws: int) -> NDArray[Any]:
-        """Noise for this many nodes."""
+    def _add(self, position: Position, action: F64, reward: float, noise: NDArray[Any]) -> None:
+        """`add`, when everything was checked."""
+
+    @abstractmethod
+    def _draw(self, draws: int, release: int) -> NDArray[Any]:
+        """Noise for this many nodes, for a release of this number."""
 
     @classmethod
     @abstractmethod
     def _empty(cls, mechanism: Mechanism, number: int = 0) -> kernel.Sums:
         """What is held before the first row, or room for what is held after some releases."""
 
-    def _leads_to_a_release(self) -> bool:
-        """Whether the next row does. When is worked out anew after each release, from its rows.
-
-        Nothing is left to do after a step, so an interrupt right behind it cannot lose a date.
-        """
-        if self._due <= self.rows:
-            self._due = self._mechanism.schedule.after(self.released)
-        return self.rows + 1 == self._due
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """The arrays that `resume` takes."""
-        return {name: getattr(self._state, name) for name in _ARRAYS}
+    def _needed(self, position: Position) -> int:
+        """How many nodes draw noise with the row after a position."""
+        if self._plain:
+            return self._draws * int(tree.carry(position.number + 1, len(self._state.nodes)))
+        if position.rows + 1 < position.due:
+            return 0
+        return int(kernel.draws(self._mechanism.sharing, position.number + 1))
 
 
-class NoisySums(PrefixSums):
+class FloatSums(PrefixSums):
     """Sums in floating point.
 
     A row costs O(d^2), a release O(d^2) for each buffer or level, and Wishart noise O(d^3) more
     for each fresh draw.
     """
 
-    def add(self, action: F64, reward: float, fresh: F64) -> bool:
-        """Add one row; see `PrefixSums`."""
+    def unpack(self, shift: float, gram: F64, moment: F64) -> None:
+        """Write out the release; see `PrefixSums`."""
+        linalg.unpack(self._state.totals[0], shift, gram, moment)
+
+    def _add(self, position: Position, action: F64, reward: float, noise: F64) -> None:
         mechanism, state = self._mechanism, self._state
         row = np.empty(state.batch.size)
         linalg.pack_row(action, reward, row)
         if self._plain:
             last = mechanism.releases
-            tree.step(state.nodes, state.idle, state.totals, state.number, row, fresh, last)
-            return True
-        if not self._leads_to_a_release():
+            tree.step(state.nodes, state.idle, state.totals, state.number, row, noise, last)
+        elif position.rows + 1 < position.due:
             kernel.gather(state.batch, state.rows, row)
-            return False
-        kernel.step(
-            mechanism.sharing, mechanism.schedule.timing, state, row, fresh, mechanism.releases
-        )
-        return True
+        else:
+            timing, last = mechanism.schedule.timing, mechanism.releases
+            kernel.step(mechanism.sharing, timing, state, row, noise, last)
 
-    def unpack(self, shift: float, gram: F64, moment: F64) -> None:
-        """Write out the release; see `PrefixSums`."""
-        linalg.unpack(self._state.totals[0], shift, gram, moment)
-
-    def _fresh(self, draws: int) -> F64:
+    def _draw(self, draws: int, release: int) -> F64:
+        del release  # all alike
         noise = self._mechanism.noise
         if noise is None or draws == 0:
-            return self._nothing
+            return self.no_draws
         return noise.draw(self._source, self._mechanism.setting.problem.dim, draws)
 
     @classmethod
     def _empty(cls, mechanism: Mechanism, number: int = 0) -> kernel.Sums:
         del number
         return kernel.empty(mechanism.sharing, mechanism.setting.problem.dim)
+
+
+class IntegerSums(PrefixSums):
+    """Sums in whole numbers.
+
+    A row costs O(d^2); a release O(d^2) draws, and as much arithmetic for each buffer or level.
+    """
+
+    def __init__(self, mechanism: Mechanism, source: NoiseSource, state: kernel.Sums) -> None:
+        """Use `begin` or `resume` instead."""
+        super().__init__(mechanism, source, state)
+        if not isinstance(mechanism.noise, ExactNoise) or mechanism.strategy is None:
+            raise ParameterError("noise", "is not on a grid")  # pragma: no cover  # see `sums_of`
+        problem, grid = mechanism.setting.problem, mechanism.noise.grid
+        self._noise = mechanism.noise
+        self._feedback = feedback.of(mechanism.strategy, mechanism.releases)
+        self._stds = self._noise.parameters_packed(problem.dim)
+        self._per_action, self._per_reward = 1.0 / grid.action_step, 1.0 / grid.reward_step
+        self._largest_square = grid.largest_square(problem)
+        self._largest_reward = grid.largest_reward(problem)
+        self._units = grid.steps(problem.dim)
+        for held in (state.nodes, state.idle, state.totals, state.batch):
+            if held.dtype == np.int64 and ((held > ROOM) | (held < -ROOM)).any():
+                raise ValueError("the sums are larger than any rows make them")
+
+    def unpack(self, shift: float, gram: F64, moment: F64) -> None:
+        """Write out the release; see `PrefixSums`. Here floating point begins."""
+        total = self._state.totals[0].astype(np.float64) * self._units
+        linalg.unpack(total, shift, gram, moment)
+
+    def _add(self, position: Position, action: F64, reward: float, noise: I64) -> None:
+        state = self._state
+        row = self._rounded(action, reward)
+        if self._plain:
+            last = self._mechanism.releases
+            tree.step(state.nodes, state.idle, state.totals, state.number, row, noise, last)
+        elif position.rows + 1 < position.due:
+            kernel.gather(state.batch, state.rows, row)
+        else:
+            self._state = self._after(row, noise)  # all of it at once
+
+    def _after(self, row: I64, noise: I64) -> kernel.Sums:
+        """What is held after a release with this row in it. Changes nothing."""
+        state = self._state
+        batch = state.batch + row
+        number = state.number.copy()
+        if self._feedback is None:
+            nodes, idle, totals = state.nodes.copy(), state.idle.copy(), state.totals.copy()
+            tree.step(nodes, idle, totals, number, batch, noise, self._mechanism.releases)
+        else:
+            shared, nodes = self._feedback.follow(state.nodes, noise[0].astype(object))
+            idle, totals = state.idle, state.totals + batch.astype(object) + shared
+            number += 1
+        rows = state.rows + 1
+        return kernel.Sums(nodes, idle, totals, np.zeros_like(batch), rows, rows.copy(), number)
+
+    def _rounded(self, action: F64, reward: float) -> I64:
+        """The packed row in whole steps, within the bounds exactly."""
+        row = np.empty(self._stds.size, dtype=np.int64)
+        units, most = (self._per_action, self._per_reward), self._largest_reward
+        if rounding.packed(action, reward, *units, self._largest_square, most, row):
+            return row
+        # Too long by a trace: `rows` has seen it before.
+        steps = np.empty(action.size + 1, dtype=np.int64)
+        rounding.towards_zero(action, reward, *units, steps)
+        steps[:-1] = shortened(steps[:-1], self._largest_square)
+        steps[-1] = min(most, max(-most, int(steps[-1])))
+        linalg.pack_row(steps[:-1], steps[-1], row)
+        return row
+
+    def _draw(self, draws: int, release: int) -> I64:
+        if draws == 0:
+            return self.no_draws
+        stds = self._stds
+        if self._feedback is not None and (spread := self._feedback.spread(release)) != 1.0:
+            stds = self._noise.parameters_packed(self._mechanism.setting.problem.dim, spread)
+        return sampler.draw(self._source, stds, draws)
+
+    @classmethod
+    def _empty(cls, mechanism: Mechanism, number: int = 0) -> kernel.Sums:
+        dim, sharing = mechanism.setting.problem.dim, mechanism.sharing
+        held = kernel.empty(sharing, dim)
+        whole: dict[str, NDArray[Any]] = {
+            name: getattr(held, name).astype(np.int64)
+            for name in ("nodes", "idle", "totals", "batch")
+        }
+        if sharing.kind == kernel.BUFFERS:
+            whole["nodes"] = np.full(held.nodes.shape, 0, dtype=object)
+        if sharing.kind == kernel.MATRIX:
+            whole["nodes"] = np.full((number, held.batch.size), 0, dtype=object)
+            whole["idle"] = np.empty((0, held.batch.size), dtype=np.int64)
+        if sharing.kind != kernel.TREE:
+            whole["totals"] = np.full(held.totals.shape, 0, dtype=object)
+        return held._replace(**whole)
+
+
+def sums_of(mechanism: Mechanism) -> type[PrefixSums]:
+    """Which sums a mechanism needs."""
+    return FloatSums if mechanism.grid is None else IntegerSums
+
+
+def shortened(steps: I64, largest_square: int) -> I64:
+    """A vector of whole numbers scaled to a squared norm within the bound, towards zero."""
+    entries = [int(step) for step in steps]
+    square = sum(step * step for step in entries)
+    if square <= largest_square:
+        return steps
+    length = math.isqrt(square - 1) + 1  # rounded up
+    limit = math.isqrt(largest_square)
+    scaled = [abs(step) * limit // length for step in entries]
+    return np.array(scaled, dtype=np.int64) * np.sign(steps)

@@ -20,7 +20,7 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 Numbers = NDArray[Any]  # floating-point, or whole
 
-EXACT, TREE, BUFFERS, MATRIX = range(4)
+NO_NOISE, TREE, BUFFERS, MATRIX = range(4)
 
 
 class Sharing(NamedTuple):
@@ -46,17 +46,17 @@ class Sums(NamedTuple):
     number: I64  # how many releases there have been, (1,)
 
 
-def exact() -> Sharing:
+def no_noise() -> Sharing:
     """No noise at all."""
     nothing = np.empty(0)
-    return Sharing(EXACT, 0, False, nothing, nothing, np.empty((0, 0)))  # noqa: FBT003
+    return Sharing(NO_NOISE, 0, False, nothing, nothing, np.empty((0, 0)))  # noqa: FBT003
 
 
 def empty(sharing: Sharing, dim: int) -> Sums:
     """Before any row, and before any draw."""
     size = linalg.packed_size(dim)
     nodes, idle, totals = {
-        EXACT: (0, 0, 1),
+        NO_NOISE: (0, 0, 1),
         TREE: (sharing.levels, sharing.levels, sharing.levels + 1),
         BUFFERS: (sharing.decays.size, 0, 1),
         MATRIX: (len(sharing.decoder), 1, 1),
@@ -81,7 +81,7 @@ def first_draws(sharing: Sharing) -> int:
 @kernel
 def draws(sharing: Sharing, release: int) -> int:
     """How many nodes draw noise for this release."""
-    if sharing.kind == EXACT:
+    if sharing.kind == NO_NOISE:
         return 0
     if sharing.kind == TREE:
         return tree.carry(release, sharing.levels) * (2 if sharing.idle else 1)
@@ -132,7 +132,7 @@ def gather(batch: Numbers, rows: I64, row: Numbers) -> None:
 @kernel
 def absorb(sharing: Sharing, sums: Sums, batch: F64, fresh: F64, last: int) -> None:
     """Make a release of all that stands and a batch."""
-    if sharing.kind in (TREE, EXACT):
+    if sharing.kind in (TREE, NO_NOISE):
         tree.step(sums.nodes, sums.idle, sums.totals, sums.number, batch, fresh, last)
     elif sharing.kind == BUFFERS:
         buffers.step(

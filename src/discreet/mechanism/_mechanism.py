@@ -202,7 +202,7 @@ class Mechanism:
     @cached_property
     def sharing(self) -> sums.Sharing:
         """How noise is shared, for the compiled loop."""
-        return sums.exact() if self.strategy is None else self.strategy.sharing(self.releases)
+        return sums.no_noise() if self.strategy is None else self.strategy.sharing(self.releases)
 
     @cached_property
     def standing(self) -> Standing:

@@ -40,6 +40,16 @@ class GrowingLedger(Ledger):
             raise ParameterError("sha256", "is not a digest; give 64 hexadecimal digits")
         self._store.add(rows, sha256)
 
+    def require_head(self, head: str) -> None:
+        """Refuse a ledger in which this head, kept elsewhere, does not come up."""
+        known = {self.root, *(entry.chain for entry in self.entries)}
+        if head not in known:
+            raise RewoundStateError(
+                "ledger_head",
+                "is not in the ledger: the learner was restored from before it, or continued "
+                "elsewhere. Restore the newest state and ledger, or start a new learner",
+            )
+
     def reconcile(self, number: int, rows: int, sha256: str | None) -> Entry | None:
         """Compare with a state that has made ``number`` releases, the last with these contents.
 

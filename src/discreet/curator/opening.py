@@ -1,0 +1,203 @@
+"""How a curator comes to be: a new one with its first noise, or one that a store holds. Secret."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import _checks as checks
+from discreet.curator import records, rows
+from discreet.curator import store as stores
+from discreet.curator.curator import DEFAULT_MAX_PENDING, Curator, Past
+from discreet.curator.growing_ledger import GrowingLedger
+from discreet.curator.sums import PrefixSums, sums_of
+from discreet.errors import CorruptFileError, ParameterError
+from discreet.mechanism import Mechanism, _codec
+from discreet.mechanism._perturbations import Perturbations
+from discreet.mechanism.noise.sources import NoiseSource, SystemNoise
+from discreet.release.ledger import fingerprint
+
+F64 = NDArray[np.float64]
+
+_FLOATING = "; noise is drawn and added in floating point, whose rounding this does not cover"
+
+
+def begin(
+    mechanism: Mechanism,
+    *,
+    source: NoiseSource | None = None,
+    supplied: Perturbations | None = None,
+    on_violation: str = "error",
+    max_pending: int = DEFAULT_MAX_PENDING,
+) -> Curator:
+    """A new learner's curator, with its first noise drawn.
+
+    Args:
+        mechanism: the noise, its bounds and its setting.
+        source: where noise comes from; the operating system, unless a test names another.
+        supplied: perturbations of the caller's own, which are added to every release.
+        on_violation: what to do with rows outside the bounds, 'error' or 'clip'.
+        max_pending: how many decisions may wait for their reward.
+    """
+    source = SystemNoise() if source is None else source
+    mechanism = _honest(mechanism, source)
+    return Curator(
+        mechanism,
+        sums_of(mechanism).begin(mechanism, source),
+        supplied=supplied,
+        on_violation=on_violation,
+        max_pending=max_pending,
+    )
+
+
+def open(  # noqa: A001  # as in `store`
+    place: stores.Place,
+    *,
+    source: NoiseSource | None = None,
+    supplied: Perturbations | None = None,
+    known_head: str | None = None,
+) -> tuple[Curator, dict[str, Any]]:
+    """Continue from a store, where the last call returned.
+
+    A state older than its ledger is refused: something was shown that it does not know of.
+
+    Args:
+        place: where the learner is stored.
+        source: as for `begin`.
+        supplied: the learner's perturbations, which no store can hold.
+        known_head: a head of this learner's ledger that the caller kept, which must be in it.
+
+    Returns:
+        The curator, and what is stored of the learner besides its data.
+    """
+    found = stores.open(place)
+    try:
+        stored = records.read(found.items)
+        ledger = GrowingLedger.parse(found.ledger)
+        if ledger.root != stored.document.get("ledger"):
+            raise CorruptFileError(
+                "path",
+                "has a ledger that does not belong to it; restore the right one, or start a new "
+                "learner",
+            )
+        if known_head is not None:
+            ledger.require_head(known_head)
+        curator = _restored(stored, found, ledger, source, supplied)
+        _reconcile(curator, found.store, ledger, supplied=supplied is not None)
+    except BaseException:
+        found.store.close()
+        raise
+    return curator, stored.document
+
+
+def _restored(
+    stored: records.Stored,
+    found: stores.Opened,
+    ledger: GrowingLedger,
+    source: NoiseSource | None,
+    supplied: Perturbations | None,
+) -> Curator:
+    """What the items say, made sense of; CorruptFileError if they make none."""
+    source = SystemNoise() if source is None else source
+    document = stored.document
+    if document.get("supplied") is True and supplied is None:
+        raise ParameterError("perturbations", "must be given again: no store can hold them")
+    if document.get("supplied") is not True and supplied is not None:
+        raise ParameterError("perturbations", "were not part of this learner; leave them out")
+    try:
+        written = _codec.from_json(document["mechanism"])
+        mechanism = _honest(written, source)
+        sums = _sums(stored, mechanism, source)
+        past = Past(
+            ledger,
+            stored.head,
+            _waiting(stored, mechanism, document["max_pending"]),
+            _sessions(stored),
+            found.store,
+            found.sequence,
+        )
+        options = {name: document[name] for name in ("on_violation", "max_pending")}
+        checks.count("max_pending", options["max_pending"])
+        rows.checked_choice(options["on_violation"])
+    except records.MALFORMED:
+        raise CorruptFileError(
+            "path", "holds settings that do not fit together; restore it from a backup"
+        ) from None
+    if mechanism.guarantee.epsilon != written.guarantee.epsilon:
+        raise ParameterError(
+            "noise_source", "can be repeated, and this learner promises privacy; leave it out"
+        )
+    return Curator(mechanism, sums, supplied=supplied, past=past, **options)
+
+
+def _sums(stored: records.Stored, mechanism: Mechanism, source: NoiseSource) -> PrefixSums:
+    """The stored sums, and the rows since then added to them again."""
+    head, problem = stored.head, mechanism.setting.problem
+    counters = {name: _whole(stored.sums[name]) for name in ("rows", "released", "number")}
+    sums = sums_of(mechanism).resume(mechanism, source, arrays=stored.sums["arrays"], **counters)
+    if sums.rows != head.summed:
+        raise ValueError("the sums hold other rows")
+    for number, contents in stored.rows:
+        row = records.row_of(number, contents, problem.dim, sums.no_draws)
+        if not 0 <= row.number < head.rounds or row.action is None or row.noise is None:
+            raise ValueError("a row of no decision")
+        action = rows.bounded_actions(problem, row.action[None], "error")[0]
+        sums.add(number, action, rows.bounded_reward(problem, row.reward, "error"), row.noise)
+    return sums
+
+
+def _waiting(stored: records.Stored, mechanism: Mechanism, most: int) -> dict[int, F64]:
+    """The decisions that wait, if they and the counts fit together."""
+    head, waiting = stored.head, stored.waiting
+    for count in vars(head).values():
+        _whole(count)
+    closed = head.rounds - len(waiting)
+    if head.rounds > mechanism.setting.horizon or head.rows + head.given_up > closed:
+        raise ValueError("the counters do not fit together")
+    if len(waiting) > most or any(not 0 <= number < head.rounds for number in waiting):
+        raise ValueError("more decisions wait than may, or some that were never made")
+    if not waiting:
+        return {}
+    problem = mechanism.setting.problem
+    actions = np.array([records.action_of(part, problem.dim) for part in waiting.values()])
+    bounded = rows.bounded_actions(problem, actions, "error")
+    return {number: action.copy() for number, action in zip(waiting, bounded, strict=True)}
+
+
+def _sessions(stored: records.Stored) -> list[tuple[int, str]]:
+    firsts, rounds = [first for first, _ in stored.sessions], stored.head.rounds
+    if firsts[:1] != ([0] if rounds else []) or any(first >= rounds for first in firsts):
+        raise ValueError("sessions that do not fit")
+    return stored.sessions
+
+
+def _reconcile(
+    curator: Curator, store: stores.Store, ledger: GrowingLedger, *, supplied: bool
+) -> None:
+    """Compare the state with its ledger, and add the one line that a crash may have cost it."""
+    release = curator.shown
+    digest = fingerprint(release) if release.number else None
+    if supplied and 0 < release.number == len(ledger):
+        digest = ledger.entries[-1].sha256  # what was supplied need not come out the same
+    missing = ledger.reconcile(release.number, release.rows, digest)
+    if missing is not None:
+        store.append(missing.number, [missing.line()])
+
+
+def _honest(mechanism: Mechanism, source: NoiseSource) -> Mechanism:
+    """Withdraw the promise if the noise could be repeated; say if rounding is not covered."""
+    guarantee = mechanism.guarantee
+    if mechanism.noise is None or not guarantee.private:
+        return mechanism
+    if not source.secret:
+        reason = "its noise comes from a seed and can be repeated"
+        return replace(mechanism, guarantee=guarantee.voided(reason))
+    if mechanism.grid is not None or guarantee.argument.endswith(_FLOATING):
+        return mechanism
+    argument = guarantee.argument + _FLOATING
+    return replace(mechanism, guarantee=replace(guarantee, argument=argument))
+
+
+def _whole(value: object) -> int:
+    return checks.count("count", value, least=0)

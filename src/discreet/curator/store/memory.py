@@ -1,0 +1,36 @@
+"""A learner in memory only: nothing is stored, and nothing can fail."""
+
+from collections.abc import Sequence
+
+from discreet.curator.store import Commit
+
+
+class MemoryStore:
+    """A sequence number, and nothing else."""
+
+    place = None
+    durable = False
+
+    def __init__(self) -> None:
+        """Start at 0."""
+        self._sequence = 0
+
+    def commit(self, change: Commit) -> None:
+        """Count."""
+        self._sequence = change.after
+
+    def sequence(self) -> int:
+        """The number of changes."""
+        return self._sequence
+
+    def append(self, first: int, lines: Sequence[bytes]) -> None:
+        """The learner's own ledger has them."""
+
+    def close(self) -> None:
+        """There is nothing to give up."""
+
+    def discard(self) -> None:
+        """There is nothing to remove."""
+
+    def abandon(self) -> None:
+        """There is nothing to share."""

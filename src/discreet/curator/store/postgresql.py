@@ -1,0 +1,365 @@
+"""Learners in a PostgreSQL database, many in one: ``postgresql://user@host/database#name``.
+
+Three tables, made on first use. ``discreet_learner`` has a row for each learner: its name, its
+sequence number and its *owner*, a random token that whoever opens the learner writes there.
+A commit names both, so a writer that was cut off and replaced is refused, however late its last
+words arrive. ``discreet_item`` has the items and ``discreet_ledger`` the ledger's lines, which are
+only ever added. An advisory lock refuses a second opener while the first one's connection lives.
+
+A restored backup of the whole database brings back the ledger too, and nothing in the database can
+tell. Keep the ledger's head elsewhere and give it to `discreet.load` to have that found out.
+"""
+
+import contextlib
+import hashlib
+import os
+import secrets
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from discreet.curator.store import UNFINISHED, Commit, Item, Opened, Place, unfinished
+from discreet.errors import (
+    BackendError,
+    MissingFileError,
+    ParameterError,
+    ReloadNeededError,
+    SecondWriterError,
+    StateExistsError,
+    StateInUseError,
+    StoreError,
+)
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS discreet_learner (
+    name text PRIMARY KEY, sequence bigint NOT NULL, owner text NOT NULL
+);
+CREATE TABLE IF NOT EXISTS discreet_item (
+    name text NOT NULL REFERENCES discreet_learner ON DELETE CASCADE,
+    kind smallint NOT NULL, number bigint NOT NULL, value bytea NOT NULL,
+    PRIMARY KEY (name, kind, number)
+);
+CREATE TABLE IF NOT EXISTS discreet_ledger (
+    name text NOT NULL, number bigint NOT NULL, line bytea NOT NULL,
+    PRIMARY KEY (name, number)
+);
+"""
+_SCHEMA_LOCK = 0x64697363726565  # "discree": one process at a time makes the tables
+_STEP = "UPDATE discreet_learner SET sequence = %s WHERE name = %s AND sequence = %s AND owner = %s"
+_PUT = (
+    "INSERT INTO discreet_item VALUES (%s, %s, %s, %s) "
+    "ON CONFLICT (name, kind, number) DO UPDATE SET value = excluded.value"
+)
+_DROP = "DELETE FROM discreet_item WHERE name = %s AND kind = %s AND number = %s"
+_APPEND = "INSERT INTO discreet_ledger VALUES (%s, %s, %s)"
+_LONGEST_NAME = 200
+
+
+class PostgresStore:
+    """One learner in a database, over one connection that is made anew if it breaks."""
+
+    durable = True
+
+    def __init__(self, address: str, name: str, connection: Any, owner: str) -> None:  # noqa: ANN401
+        """Use `create` or `open`."""
+        self._address = address
+        self._name = name
+        self._connection = connection
+        self._owner = owner
+        self._open = True
+        self._process = os.getpid()
+
+    @property
+    def place(self) -> str:
+        """The database's URL, without a password, and the learner's name."""
+        parts = urlsplit(self._address)
+        host = parts.netloc.rpartition("@")
+        user = host[0].partition(":")[0]
+        netloc = f"{user}@{host[2]}" if user else host[2]
+        return urlunsplit(parts._replace(netloc=netloc, fragment=self._name))
+
+    def commit(self, change: Commit) -> None:
+        """Make a change, all of it or nothing; ``wipe`` is up to the server's vacuum."""
+        connection = self._connected()
+        with _translated(connection), connection.transaction():
+            with connection.pipeline(), connection.cursor() as many:
+                step = (change.after, self._name, change.before, self._owner)
+                stepped = connection.execute(_STEP, step)
+                if change.puts:
+                    many.executemany(_PUT, [(self._name, *item) for item in change.puts])
+                if change.drops:
+                    many.executemany(_DROP, [(self._name, *key) for key in change.drops])
+            if stepped.rowcount != 1:
+                raise _overtaken()
+
+    def sequence(self) -> int:
+        """The sequence number after the last commit, if this is still the learner's owner."""
+        connection = self._connected()
+        with _translated(connection), connection.transaction():
+            found = connection.execute(
+                "SELECT sequence, owner FROM discreet_learner WHERE name = %s", (self._name,)
+            ).fetchone()
+        if found is None or found[1] != self._owner:
+            raise _overtaken()
+        return int(found[0])
+
+    def append(self, first: int, lines: Sequence[bytes]) -> None:
+        """Add lines at the end of the ledger."""
+        connection = self._connected()
+        with _translated(connection), connection.transaction():
+            owner = connection.execute(
+                "SELECT owner FROM discreet_learner WHERE name = %s FOR SHARE", (self._name,)
+            ).fetchone()
+            if owner != (self._owner,):
+                raise _overtaken()
+            held = connection.execute(
+                "SELECT number, line FROM discreet_ledger WHERE name = %s AND number >= %s",
+                (self._name, first),
+            ).fetchall()
+            coming = dict(enumerate(lines, first))
+            if any(coming.pop(number, None) != bytes(line) for number, line in held):
+                raise _overtaken()
+            with connection.cursor() as many:
+                many.executemany(
+                    _APPEND, [(self._name, number, line) for number, line in coming.items()]
+                )
+
+    def close(self) -> None:
+        """Give up the lock and the connection."""
+        if self._open and self._process == os.getpid():
+            self._open = False
+            _dismiss(self._connection)
+
+    def discard(self) -> None:
+        """Remove a learner that never counted."""
+        if self._open:
+            with contextlib.suppress(StoreError):
+                connection = self._connected()
+                with _translated(connection), connection.transaction():
+                    _remove_unfinished(connection, self._name, self._owner)
+        self.close()
+
+    def abandon(self) -> None:
+        """Close the child's copy of the socket without a word to the server."""
+        self._open = False
+        with contextlib.suppress(Exception):
+            os.close(self._connection.fileno())
+
+    def _connected(self) -> Any:  # noqa: ANN401
+        """The connection, made again if it broke, with the lock that goes with it."""
+        if not self._open:
+            raise ReloadNeededError("path", "was closed; load the learner again")
+        if self._connection.closed or self._connection.broken:
+            connection = _connect(self._address)
+            try:
+                with _translated(connection):
+                    _take(connection, self._name)
+            except BaseException:
+                _dismiss(connection)
+                raise
+            self._connection = connection
+        return self._connection
+
+    def __repr__(self) -> str:
+        return f"PostgresStore({self.place!r})"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuse to be copied or pickled: a state continues in one place."""
+        raise TypeError("a stored learner cannot be copied or pickled; open it again")
+
+
+def create(place: Place, items: Iterable[Item], ledger: Sequence[bytes]) -> PostgresStore:
+    """A new learner that does not count yet; see `discreet.curator.store.create`."""
+    address, name = _parts(place)
+    connection, owner = _connect(address), secrets.token_hex(16)
+    try:
+        with _translated(connection):
+            _take(connection, name)
+            with connection.transaction():
+                _remove_unfinished(connection, name, None)
+                try:
+                    with connection.transaction():
+                        connection.execute(
+                            "INSERT INTO discreet_learner VALUES (%s, %s, %s)",
+                            (name, UNFINISHED, owner),
+                        )
+                        with connection.cursor() as many:
+                            many.executemany(
+                                _APPEND, [(name, place, line) for place, line in enumerate(ledger)]
+                            )
+                except _psycopg().errors.UniqueViolation:
+                    raise StateExistsError(
+                        "path",
+                        f"the database has a learner {name!r} already; open it, or give another "
+                        "name",
+                    ) from None
+                with connection.cursor() as many:
+                    many.executemany(_PUT, [(name, *item) for item in items])
+    except BaseException:
+        _dismiss(connection)
+        raise
+    return PostgresStore(address, name, connection, owner)
+
+
+def open(place: Place) -> Opened:  # noqa: A001  # as in `discreet.curator.store`
+    """Open a learner, as its new owner; see `discreet.curator.store.open`."""
+    address, name = _parts(place)
+    connection, owner = _connect(address), secrets.token_hex(16)
+    try:
+        with _translated(connection):
+            _take(connection, name)
+            with connection.transaction():
+                found = connection.execute(
+                    "UPDATE discreet_learner SET owner = %s WHERE name = %s AND sequence >= 0 "
+                    "RETURNING sequence",
+                    (owner, name),
+                ).fetchone()
+                if found is None:
+                    raise _not_there(connection, name)
+                items = connection.execute(
+                    "SELECT kind, number, value FROM discreet_item WHERE name = %s", (name,)
+                ).fetchall()
+                ledger = _ledger(connection, name)
+    except BaseException:
+        _dismiss(connection)
+        raise
+    store = PostgresStore(address, name, connection, owner)
+    return Opened(
+        store,
+        int(found[0]),
+        [(kind, number, bytes(value)) for kind, number, value in items],
+        ledger,
+    )
+
+
+def ledger_of(place: Place) -> bytes:
+    """The ledger's lines, without opening the learner."""
+    address, name = _parts(place)
+    connection = _connect(address)
+    try:
+        with _translated(connection), connection.transaction():
+            ledger = _ledger(connection, name)
+            if not ledger:
+                raise _not_there(connection, name)
+    finally:
+        _dismiss(connection)
+    return ledger
+
+
+def _ledger(connection: Any, name: str) -> bytes:  # noqa: ANN401
+    rows = connection.execute(
+        "SELECT line FROM discreet_ledger WHERE name = %s ORDER BY number", (name,)
+    ).fetchall()
+    return b"".join(bytes(row[0]) for row in rows)
+
+
+def _not_there(connection: Any, name: str) -> Exception:  # noqa: ANN401
+    found = connection.execute("SELECT 1 FROM discreet_learner WHERE name = %s", (name,)).fetchone()
+    if found is not None:
+        return unfinished()
+    return MissingFileError(
+        "path", f"the database has no learner {name!r}; give the name that it is stored under"
+    )
+
+
+def _remove_unfinished(connection: Any, name: str, owner: str | None) -> None:  # noqa: ANN401
+    removed = connection.execute(
+        "DELETE FROM discreet_learner WHERE name = %s AND sequence = %s "
+        "AND (%s::text IS NULL OR owner = %s) RETURNING name",
+        (name, UNFINISHED, owner, owner),
+    ).fetchone()
+    if removed is not None:
+        connection.execute("DELETE FROM discreet_ledger WHERE name = %s", (name,))
+
+
+def _take(connection: Any, name: str) -> None:  # noqa: ANN401
+    """Take the learner's advisory lock, for as long as the connection lives."""
+    digest = hashlib.sha256(b"discreet\0" + name.encode()).digest()
+    key = int.from_bytes(digest[:8], "big", signed=True)
+    taken = connection.execute("SELECT pg_try_advisory_lock(%s)", (key,)).fetchone()
+    if taken != (True,):
+        raise StateInUseError(
+            "path",
+            "holds a learner that is open already, here or in another process; a state continues "
+            "in one place only, so close that one first",
+        )
+
+
+def _connect(address: str) -> Any:  # noqa: ANN401
+    """A connection whose commits wait for the disk, to a database that has the tables."""
+    psycopg = _psycopg()
+    try:
+        connection = psycopg.connect(
+            address, connect_timeout=10, application_name="discreet", autocommit=True
+        )
+    except psycopg.Error as error:
+        raise StoreError("path", f"the database does not answer ({_first_line(error)})") from None
+    try:
+        with _translated(connection):
+            connection.execute("SET synchronous_commit = on")
+            durable = connection.execute("SHOW fsync").fetchone()
+            if durable != ("on",):
+                raise ParameterError(
+                    "path",
+                    "is a database with fsync off, which loses commits in a crash; turn it on",
+                )
+            with connection.transaction():
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
+                connection.execute(_SCHEMA)
+    except BaseException:
+        _dismiss(connection)
+        raise
+    return connection
+
+
+@contextlib.contextmanager
+def _translated(connection: Any) -> Any:  # noqa: ANN401
+    """The database's errors as ours. None of them quotes a value."""
+    try:
+        yield
+    except _psycopg().Error as error:
+        broken = connection.closed or connection.broken
+        what = "the connection broke" if broken else _first_line(error)
+        raise StoreError(
+            "path", f"the database could not be used ({what}); try again when it answers"
+        ) from None
+
+
+def _dismiss(connection: Any) -> None:  # noqa: ANN401
+    with contextlib.suppress(Exception):
+        connection.close()
+
+
+def _first_line(error: Exception) -> str:
+    """The server's message; never its detail, which may quote a row."""
+    diagnostic = getattr(getattr(error, "diag", None), "message_primary", None)
+    return str(diagnostic or str(error).strip().split("\n")[0])
+
+
+def _parts(place: Place) -> tuple[str, str]:
+    """The address for the server, and the learner's name."""
+    parts = urlsplit(str(place))
+    name = unquote(parts.fragment)
+    if not name or len(name) > _LONGEST_NAME or not name.isprintable():
+        raise ParameterError(
+            "path", "names no learner; end the database's URL with # and the learner's name"
+        )
+    return urlunsplit(parts._replace(fragment="")), name
+
+
+def _psycopg() -> Any:  # noqa: ANN401
+    try:
+        return import_module("psycopg")
+    except ImportError:
+        raise BackendError(
+            "path", "is a PostgreSQL database, which needs `pip install 'discreet[postgresql]'`"
+        ) from None
+
+
+def _overtaken() -> SecondWriterError:
+    return SecondWriterError(
+        "path",
+        "was continued by another writer, so this learner's state is old; close it and load it "
+        "again",
+    )

@@ -1,0 +1,496 @@
+"""A learner in one SQLite file, with its ledger beside it.
+
+``PATH`` is the database and ``PATH.ledger`` the ledger; both are for their owner only. While a
+commit runs, and after a crash, SQLite's own ``PATH-journal`` is there too and belongs to it.
+
+SQLite runs with a rollback journal and ``synchronous=EXTRA``: after each commit everything is in
+the one file, so a copy of it is complete, and a file that was moved away underneath is noticed,
+which with a write-ahead log it would not be. Its own file locks last for a commit only and are not
+relied on: the ledger's lock refuses a second opener, the sequence number a second writer.
+"""
+
+import contextlib
+import ctypes
+import os
+import sqlite3
+import stat
+import weakref
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NoReturn
+from urllib.parse import quote
+
+from discreet.curator.store import UNFINISHED, Commit, Item, Opened, Place, unfinished
+from discreet.curator.store.ledger_file import LedgerFile, sync_folder
+from discreet.errors import (
+    CorruptFileError,
+    FileVersionError,
+    MissingFileError,
+    ParameterError,
+    ReloadNeededError,
+    SecondWriterError,
+    StateExistsError,
+    StateFileError,
+    StoreError,
+)
+
+VERSION = 1
+SUFFIX = ".ledger"
+
+_APPLICATION = 0x64697363  # "disc", in SQLite's field for what a file is
+_OWN_SUFFIXES = (SUFFIX, "-journal", "-wal", "-shm")
+_SEQUENCE = (
+    -1,
+    0,
+)  # the key of the sequence number, beside the items, whose kinds are not negative
+_LARGEST_LEDGER = 2**36  # bytes; a file that is longer was never a ledger
+
+_SCHEMA = """
+CREATE TABLE item (
+    kind INTEGER NOT NULL, number INTEGER NOT NULL, value BLOB NOT NULL,
+    PRIMARY KEY (kind, number)
+) WITHOUT ROWID
+"""
+_SETTINGS = (
+    "PRAGMA journal_mode=PERSIST",  # the fewest syncs a commit, of rollback journals
+    "PRAGMA synchronous=EXTRA",
+    "PRAGMA fullfsync=ON",  # macOS: through the drive's cache
+    "PRAGMA secure_delete=ON",  # what is dropped is overwritten
+    "PRAGMA trusted_schema=OFF",
+    "PRAGMA cell_size_check=ON",
+    "PRAGMA mmap_size=0",
+)
+_PUT = "INSERT OR REPLACE INTO item VALUES (?, ?, ?)"
+_DROP = "DELETE FROM item WHERE kind = ? AND number = ?"
+_STEP = "UPDATE item SET value = ? WHERE kind = ? AND number = ? AND value = ?"
+_READ = "SELECT value FROM item WHERE kind = ? AND number = ?"
+
+Identity = tuple[int, int]  # device and number of a file
+
+
+class SqliteStore:
+    """The open files of one learner."""
+
+    durable = True
+
+    def __init__(self, path: Path, database: sqlite3.Connection, ledger: LedgerFile) -> None:
+        """Use `create` or `open`."""
+        self._path = path
+        self._database = database
+        self._ledger = ledger
+        self._open = True
+        self._finalizer = weakref.finalize(self, _release, os.getpid(), database, ledger)
+        self._known = {str(path): _identity(path), str(ledger.path): ledger.identity()}
+
+    @property
+    def place(self) -> Path:
+        """The database's path."""
+        return self._path
+
+    def commit(self, change: Commit) -> None:
+        """Make a change, all of it or nothing."""
+        database = self._ready()
+        self._require_unmoved()
+        if change.wipe:
+            self._keep_journal("TRUNCATE")
+        try:
+            database.execute("BEGIN IMMEDIATE")
+            step = (_number(change.after), *_SEQUENCE, _number(change.before))
+            if database.execute(_STEP, step).rowcount != 1:
+                raise _overtaken()
+            if change.puts:
+                database.executemany(_PUT, change.puts)
+            if change.drops:
+                database.executemany(_DROP, change.drops)
+            database.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._roll_back()
+            raise _trouble(self._path, error) from None
+        except BaseException:
+            self._roll_back()
+            raise
+        if change.wipe:
+            self._keep_journal("PERSIST")
+
+    def sequence(self) -> int:
+        """The sequence number after the last commit."""
+        database = self._ready()
+        try:
+            return _sequence(database)
+        except sqlite3.Error as error:
+            raise _trouble(self._path, error) from None
+
+    def append(self, first: int, lines: Sequence[bytes]) -> None:
+        """Add lines at the end of the ledger."""
+        self._require_unmoved()
+        self._ledger.append(first, lines)
+
+    def close(self) -> None:
+        """Remove SQLite's journal, close both files and unlock."""
+        if self._open:
+            with contextlib.suppress(sqlite3.Error):
+                self._roll_back()
+                self._keep_journal("DELETE")
+        self._open = False
+        self._finalizer()
+
+    def discard(self) -> None:
+        """Remove files that never counted, if they are still where they were made."""
+        known = list(self._known.items())
+        self.close()
+        for place, identity in known:
+            with contextlib.suppress(OSError):
+                if _identity(Path(place)) == identity:
+                    Path(place).unlink()
+
+    def abandon(self) -> None:
+        """Leave everything to the parent: a child that closed the database could undo a commit."""
+        self._finalizer.detach()
+        self._open = False
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._database))  # never closed here
+        self._ledger.abandon()
+
+    def _ready(self) -> sqlite3.Connection:
+        """The database, with no transaction open: an interrupt may have left one."""
+        if not self._open:
+            raise ReloadNeededError("path", "was closed; load the learner again from its file")
+        if self._database.in_transaction:
+            self._roll_back()
+        return self._database
+
+    def _roll_back(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+
+    def _keep_journal(self, how: str) -> None:
+        """What becomes of SQLite's journal, with its copies of old pages, after a commit."""
+        with contextlib.suppress(sqlite3.Error):  # durable either way
+            self._database.execute(f"PRAGMA journal_mode={how}")
+
+    def _require_unmoved(self) -> None:
+        """Refuse if other files, or none, are where this learner has its own open."""
+        for place, before in self._known.items():
+            try:
+                same = _identity(place) == before
+            except (FileNotFoundError, NotADirectoryError):
+                same = False
+            if not same:
+                raise ReloadNeededError(
+                    "path",
+                    f"{place} was moved, deleted or replaced under the open learner, which changes "
+                    "nothing more; close it and load it from where its files are now, or start a "
+                    "new one if they are gone",
+                )
+
+    def __repr__(self) -> str:
+        return f"SqliteStore({str(self._path)!r})"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuse to be copied or pickled: a state continues in one place."""
+        raise TypeError("a stored learner cannot be copied or pickled; open it again")
+
+
+def create(place: Place, items: Iterable[Item], ledger: Sequence[bytes]) -> SqliteStore:
+    """New files that do not count yet; see `discreet.curator.store.create`."""
+    target = _new(place)
+    beside = _beside(target)
+    _clear_unfinished(target)
+    made: list[Path] = []
+    try:
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        made.append(target)
+        lines = LedgerFile(beside, create=True)
+        made.append(beside)
+        try:
+            lines.append(0, ledger)
+            database = _connect(target)
+            try:
+                _fill(database, items)
+                sync_folder(target.parent)
+                return SqliteStore(target, database, lines)
+            except BaseException:
+                database.close()
+                raise
+        except BaseException:
+            lines.close()
+            raise
+    except BaseException as error:
+        for path in (*made, Path(f"{target}-journal")) if made else ():
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+        if isinstance(error, FileExistsError):
+            raise _exists(beside if target in made else target) from None
+        if isinstance(error, sqlite3.Error | OSError):
+            raise _trouble(target, error) from None
+        raise
+
+
+def open(place: Place) -> Opened:  # noqa: A001  # as in `discreet.curator.store`
+    """Open the files; see `discreet.curator.store.open`."""
+    target = _old(place)
+    beside = _beside(target)
+    if not beside.exists():
+        _require_a_store(target)
+        raise _missing(beside)
+    lines = _opened_ledger(beside)
+    try:
+        database = _connect(target)
+        try:
+            _require_format(database)
+            if database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+                raise _damaged()
+            sequence = _sequence(database)
+            if sequence == UNFINISHED:
+                raise unfinished()
+            items = database.execute("SELECT * FROM item WHERE kind >= 0").fetchall()
+            ledger = lines.read()
+            _tighten(target, beside)
+            return Opened(SqliteStore(target, database, lines), sequence, items, ledger)
+        except BaseException:
+            database.close()
+            raise
+    except sqlite3.OperationalError as error:
+        lines.close()
+        raise _trouble(target, error) from None
+    except sqlite3.Error:
+        lines.close()
+        raise _damaged() from None
+    except BaseException:
+        lines.close()
+        raise
+
+
+def ledger_of(place: Place) -> bytes:
+    """The ledger beside a database, or the file itself if it is a ledger."""
+    path = _path(place)
+    beside = _beside(path)
+    target = beside if beside.exists() else path
+    try:
+        found = target.stat()
+    except FileNotFoundError:
+        raise MissingFileError("file", f"{target} does not exist; give a ledger's path") from None
+    if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST_LEDGER:
+        raise ParameterError("file", f"{target} is not a ledger; give the path of a file")
+    return target.read_bytes()
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    database = sqlite3.connect(
+        f"file:{quote(str(path))}?mode=rw",
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        timeout=10.0,
+    )
+    try:
+        for setting in _SETTINGS:
+            database.execute(setting)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _fill(database: sqlite3.Connection, items: Iterable[Item]) -> None:
+    database.execute("PRAGMA page_size=4096")
+    database.execute(f"PRAGMA application_id={_APPLICATION}")
+    database.execute(f"PRAGMA user_version={VERSION}")
+    database.execute("BEGIN IMMEDIATE")
+    database.execute(_SCHEMA)
+    database.execute(_PUT, (*_SEQUENCE, _number(UNFINISHED)))
+    database.executemany(_PUT, items)
+    database.execute("COMMIT")
+
+
+def _require_format(database: sqlite3.Connection) -> None:
+    kind = database.execute("PRAGMA application_id").fetchone()[0]
+    version = database.execute("PRAGMA user_version").fetchone()[0]
+    tables = database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+    if kind == 0 and not tables:
+        raise unfinished()
+    if kind != _APPLICATION:
+        raise CorruptFileError("path", "is not a learner's database; restore it from a backup")
+    if version > VERSION:
+        raise FileVersionError(
+            "path",
+            f"has format version {version} and this release reads up to {VERSION}; update discreet "
+            "to open it",
+        )
+
+
+def _sequence(database: sqlite3.Connection) -> int:
+    row = database.execute(_READ, _SEQUENCE).fetchone()
+    try:
+        return int(row[0])
+    except (TypeError, ValueError):
+        raise _damaged() from None
+
+
+def _number(sequence: int) -> bytes:
+    return b"%d" % sequence
+
+
+def _clear_unfinished(target: Path) -> None:
+    """Remove a start that never finished; refuse if anything else is there."""
+    beside = _beside(target)
+    if not target.exists() and not target.is_symlink():
+        if beside.exists() or beside.is_symlink():
+            raise _exists(beside)
+        return
+    try:
+        open(target).store.close()
+    except StateFileError as error:
+        if str(error) == str(unfinished()) or _is_empty(target):
+            for path in (target, beside, Path(f"{target}-journal")):
+                path.unlink(missing_ok=True)
+            return
+    raise _exists(target)
+
+
+def _is_empty(target: Path) -> bool:
+    """Whether a crash left a file before anything was in it, with no ledger or an empty one."""
+    beside = _beside(target)
+    empty = target.is_file() and target.stat().st_size == 0
+    return empty and (not beside.exists() or beside.stat().st_size == 0)
+
+
+def _opened_ledger(beside: Path) -> LedgerFile:
+    try:
+        return LedgerFile(beside, create=False)
+    except FileNotFoundError:
+        raise _missing(beside) from None
+    except OSError as error:
+        raise _trouble(beside, error) from None
+
+
+def _require_a_store(target: Path) -> None:
+    """Say that a file is no learner's, rather than that its ledger is missing."""
+    try:
+        database = _connect(target)
+        try:
+            _require_format(database)
+            if _sequence(database) == UNFINISHED:
+                raise unfinished()
+        finally:
+            database.close()
+    except sqlite3.OperationalError as error:
+        raise _trouble(target, error) from None
+    except sqlite3.Error:
+        raise CorruptFileError(
+            "path", "is not a learner's database; restore it from a backup"
+        ) from None
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}{SUFFIX}")
+
+
+def _path(place: Place) -> Path:
+    try:
+        path = Path(place).resolve() if os.fspath(place) else None
+    except (TypeError, ValueError, RuntimeError):
+        path = None
+    if path is None:
+        raise ParameterError("path", "is not a path; give the name of a file")
+    return path
+
+
+def _plain(place: Place) -> Path:
+    target = _path(place)
+    for suffix in _OWN_SUFFIXES:
+        if target.name.lower().endswith(suffix):
+            raise ParameterError(
+                "path",
+                f"ends in {suffix}, which is the name of a file beside a learner; give the "
+                "learner's own path, without such an ending",
+            )
+    if target.is_dir():
+        raise ParameterError("path", f"{target} is a folder; give the name of a file in it")
+    return target
+
+
+def _new(place: Place) -> Path:
+    target = _plain(place)
+    if not target.parent.is_dir():
+        raise ParameterError(
+            "path", f"{target.parent} is not a folder; make it first, or give another path"
+        )
+    return target
+
+
+def _old(place: Place) -> Path:
+    target = _plain(place)
+    if not target.exists():
+        raise MissingFileError(
+            "path", f"{target} does not exist; give the path that the learner is stored at"
+        )
+    if not target.is_file():
+        raise ParameterError("path", f"{target} is not a file; give the path of a learner")
+    return target
+
+
+def _tighten(*places: Path) -> None:
+    """Make files that others could open private again, or refuse those of another owner."""
+    for place in places:
+        found = place.stat()
+        if not found.st_mode & 0o077:
+            continue
+        try:
+            place.chmod(0o600)
+        except OSError:
+            if found.st_uid == os.geteuid():
+                continue  # not every file system has modes
+            raise StateFileError(
+                "path",
+                f"{place} can be opened by others and belongs to another user; make it yours and "
+                "private first (chown, chmod 600)",
+            ) from None
+
+
+def _identity(place: str | Path) -> Identity:
+    found = os.stat(place)  # noqa: PTH116  # called at every commit
+    return found.st_dev, found.st_ino
+
+
+def _release(process: int, database: sqlite3.Connection, ledger: LedgerFile) -> None:
+    """Close both files, in the process that opened them."""
+    if os.getpid() != process:
+        return
+    database.close()
+    ledger.close()
+
+
+def _exists(place: Path) -> StateExistsError:
+    return StateExistsError(
+        "path",
+        f"{place} exists already; open the learner that is stored there, give another path, or "
+        "remove that file",
+    )
+
+
+def _missing(place: Path) -> MissingFileError:
+    return MissingFileError(
+        "path",
+        f"{place} is missing, and without it nobody can tell whether the state is the newest; "
+        "restore that file, or start a new learner",
+    )
+
+
+def _damaged() -> CorruptFileError:
+    return CorruptFileError("path", "was truncated or altered; restore it from a backup")
+
+
+def _overtaken() -> SecondWriterError:
+    return SecondWriterError(
+        "path",
+        "was continued by another writer, so this learner's state is old; close it and load the "
+        "file again",
+    )
+
+
+def _trouble(place: Path, error: Exception) -> StoreError:
+    what = error.strerror if isinstance(error, OSError) else str(error)
+    return StoreError(
+        "path", f"{place} could not be used ({what}); nothing was changed, so try again"
+    )
