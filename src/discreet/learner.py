@@ -254,11 +254,10 @@ class LinUCB:
         """The index that the policy picks, and that action."""
         admitted = self._curator.admit(actions)
         admitted.setflags(write=False)
-        picked = self._policy.choose(self._confidence(self._curator.shown), admitted)
-        try:
-            index = -1 if isinstance(picked, bool) else operator.index(picked)
-        except TypeError:
-            index = -1
+        release, cached = self._curator.shown, self._region
+        region = cached[1] if cached and cached[0] is release else self._confidence(release)
+        picked = self._policy.choose(region, admitted)
+        index = picked if type(picked) is int else _index(picked)
         if not 0 <= index < len(admitted):
             raise ParameterError("policy", "chose no action of the decision set; fix its choose()")
         return index, admitted[index]
@@ -423,6 +422,14 @@ def _rule(body: dict[str, Any], policy: policies.Policy | None) -> policies.Poli
             "path", "holds settings that do not fit together; restore it from a backup"
         ) from None
     return policy or saved or policies.UCB()
+
+
+def _index(picked: object) -> int:
+    """What a policy returned, as a whole number; -1 if it is none."""
+    try:
+        return -1 if isinstance(picked, bool) else operator.index(picked)  # type: ignore[arg-type]
+    except TypeError:
+        return -1
 
 
 def _require(value: object, kind: Any, parameter: str, advice: str) -> None:  # noqa: ANN401

@@ -16,7 +16,7 @@ import threading
 import warnings
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -57,6 +57,7 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 DEFAULT_MAX_PENDING = 100_000
+_LONGEST_NUMBER = 20  # digits; no horizon is longer
 _COMPACT_AFTER = 1000  # rows stored one by one, after which the sums are stored instead
 
 
@@ -86,6 +87,10 @@ class _Progress(NamedTuple):
     def idle(self) -> bool:
         """Whether nothing is under way."""
         return self.doubt is None and not self.applying and not self.queue
+
+
+_Request = tuple[Callable[[Any], list[Change]], Any]
+"""What stages changes, and what it takes."""
 
 
 class _Tail:
@@ -192,6 +197,7 @@ class Curator:
         self._inside: set[int] = set()  # threads that are in a call
         self._process = os.getpid()
         self._forked = self._closed = self._overtaken = False
+        self._usable = True  # none of these
         _LIVE.add(self)
 
     # What is asked of it
@@ -228,7 +234,6 @@ class Curator:
     @property
     def shown(self) -> Release:
         """The last release that was shown, at once: what a policy may use."""
-        self._require_usable()
         return self._release
 
     @property
@@ -268,14 +273,10 @@ class Curator:
         bounded = [rows.still_bounded(problem, action) for action in actions]
         if len(self._waiting) + len(bounded) > self.max_pending:
             warnings.warn(_too_many_wait(self.max_pending), GivenUpWarning, stacklevel=3)
+        changes = self._enter(self._make, (self._openings, bounded))
+        return [f"{self._name}-{change.number}" for change in changes]
 
-        def stage() -> list[Change]:
-            self._require_rounds(len(bounded), self._tail.rounds)
-            return [self._stage(self._opening(action)) for action in bounded]
-
-        return [f"{self._name}-{change.number}" for change in self._enter(self._make, stage)]
-
-    def learn(self, pairs: Iterable[tuple[object, object]]) -> None:
+    def learn(self, pairs: Sequence[tuple[object, object]]) -> None:
         """Close decisions with their rewards: all of them, or none after an error.
 
         Noise is drawn first and stored with its row. The rows are in when this returns, and on the
@@ -285,19 +286,11 @@ class Curator:
         Args:
             pairs: decision ids and rewards.
         """
-
-        def stage() -> list[Change]:
-            return [self._stage(self._row(decision, reward)) for decision, reward in pairs]
-
-        self._enter(self._make, stage)
+        self._enter(self._make, (self._rows_of, pairs))
 
     def forget(self, decision: object) -> None:
         """Give up a decision whose reward will not come, and erase its action."""
-
-        def stage() -> list[Change]:
-            return [self._stage(Change(self._number(decision)))]
-
-        self._enter(self._make, stage)
+        self._enter(self._make, (self._closings, [decision]))
 
     # Where it is stored
 
@@ -319,8 +312,7 @@ class Curator:
             if place is None:
                 raise ParameterError("path", "is missing; say where to store the learner")
             _codec.require_storable(self.mechanism)
-            with self._staging:  # memory must not move on meanwhile
-                self._move_to(place)
+            self._move_to(place)
 
         self._enter(self._led, work)
 
@@ -338,7 +330,7 @@ class Curator:
                         self._show()
                         self._compact()
                 finally:
-                    self._closed = True
+                    self._stop(closed=True)
                     self._store.close()
 
         self._enter(lambda _: work(), None, closed=True)
@@ -370,26 +362,18 @@ class Curator:
                 self._settle()
             return work()
 
-    def _make(self, stage: Callable[[], list[Change]]) -> list[Change]:
+    def _make(self, request: _Request) -> list[Change]:
         """Stage changes, see that they are committed and applied, and return them."""
-        if not (self._progress.idle() and self._staged and self._moving is None):
+        if not self._store.durable:
+            with self._leading:
+                if not self._store.durable:  # another thread may just have stored the learner
+                    return self._make_in_memory(request)
+        if not self._progress.idle() or not self._staged:
             self._settle_leftovers()
         with self._staging:
-            self._staged = False
-            try:
-                changes = stage()
-                sequence, doubt, applying, queue = self._progress
-                if not self._store.durable:  # memory cannot fail, and commits by applying
-                    self._progress = _Progress(sequence + len(changes), None, tuple(changes))
-                    self._staged = True
-                    self._apply()
-                    self._show()
-                    return changes
-                self._progress = _Progress(sequence, doubt, applying, (*queue, *changes))
-                self._staged = True
-            finally:
-                if not self._staged:
-                    self._restage()
+            changes = self._staged_changes(request)
+            sequence, doubt, applying, queue = self._progress
+            self._progress = _Progress(sequence, doubt, applying, (*queue, *changes))
         if changes:
             try:
                 self._see_through(changes[-1])
@@ -398,27 +382,81 @@ class Curator:
                 raise
         return changes
 
-    def _opening(self, action: F64) -> Change:
-        """A new decision, for which the oldest is given up if too many wait."""
+    def _make_in_memory(self, request: _Request) -> list[Change]:
+        """The same where nothing is stored: a change is committed by being applied."""
+        with self._staging:
+            idle = self._progress
+            if idle.applying or not self._staged or self._moving is not None:
+                self._settle()
+                idle = self._progress
+            changes = self._staged_changes(request)
+            self._progress = _Progress(idle.sequence, None, tuple(changes))
+            try:
+                self._apply_all(changes)
+                self._progress = idle
+                if self._coming:
+                    self._show()
+            except Exception:  # noqa: BLE001, S110  # it counts, and the next call tries again
+                pass
+        return changes
+
+    def _staged_changes(self, request: _Request) -> list[Change]:
+        """Stage what is asked for; if a part of it is refused, nothing is staged."""
+        make, arguments = request
+        self._staged = False
+        try:
+            changes = make(arguments)
+            self._staged = True
+        finally:
+            if not self._staged:
+                self._restage()
+        return changes
+
+    def _openings(self, actions: Sequence[F64]) -> list[Change]:
+        """New decisions, for which the oldest are given up if too many wait."""
+        tail, changes = self._tail, []
+        self._require_rounds(len(actions), tail.rounds)
+        for action in actions:
+            if len(self._waiting) + len(tail.opening) - len(tail.closing) < self.max_pending:
+                change = Change(tail.rounds, action, lost=tail.given_up)
+            else:
+                oldest = self._oldest_waiting()
+                change = Change(tail.rounds, action, given_up=oldest, lost=tail.given_up + 1)
+            self._stage(change)
+            changes.append(change)
+        return changes
+
+    def _oldest_waiting(self) -> int:
         tail = self._tail
-        waiting = len(self._waiting) + len(tail.opening) - len(tail.closing)
-        if waiting < self.max_pending:
-            return Change(tail.rounds, action, lost=tail.given_up)
         while self._oldest in tail.closing or not (
             self._oldest in self._waiting or self._oldest in tail.opening
         ):
             self._oldest += 1
-        return Change(tail.rounds, action, given_up=self._oldest, lost=tail.given_up + 1)
+        return self._oldest
 
-    def _row(self, decision: object, reward: object) -> Change:
-        """A decision that becomes a row, with the noise of its step."""
-        number = self._number(decision)
-        value = self._sums.bounded_reward(reward, self._on_violation)
-        position = self._tail.position
-        noise = self._sums.draw(position)
-        return Change(number, self._waiting[number], position.rows + 1, value, noise)
+    def _rows_of(self, pairs: Sequence[tuple[object, object]]) -> list[Change]:
+        """Decisions that become rows, each with the noise of its step."""
+        sums, changes = self._sums, []
+        for decision, reward in pairs:
+            number = self._number(decision)
+            value = sums.bounded_reward(reward, self._on_violation)
+            position = self._tail.position
+            noise = sums.draw(position)
+            change = Change(number, self._waiting[number], position.rows + 1, value, noise)
+            self._stage(change)
+            changes.append(change)
+        return changes
 
-    def _stage(self, change: Change) -> Change:
+    def _closings(self, decisions: Sequence[object]) -> list[Change]:
+        """Decisions that are given up."""
+        changes = []
+        for decision in decisions:
+            change = Change(self._number(decision))
+            self._stage(change)
+            changes.append(change)
+        return changes
+
+    def _stage(self, change: Change) -> None:
         """Move the tail past a change."""
         tail = self._tail
         if change.opens:
@@ -430,19 +468,20 @@ class Curator:
             tail.closing.add(change.number)
             if change.row:
                 tail.position = self._sums.next(tail.position)
-        return change
 
     def _restage(self) -> None:
         """Work out the tail again, from what is applied and what is still to come."""
         self._tail = _Tail(self._sums.position, self._rounds, self._given_up)
         self._oldest = min(self._waiting, default=self._rounds)
+        closing = self._tail.closing
         for change in (*self._progress.applying, *self._progress.queue):
-            if change.opens:
-                applied = change.number < self._rounds
-            else:
-                applied = change.row <= self._sums.rows and change.number not in self._waiting
-            if not applied:
+            if change.opens and change.number >= self._rounds:
                 self._stage(change)
+            if change.row > self._sums.rows:
+                self._tail.position = self._sums.next(self._tail.position)
+            closes = change.given_up if change.opens else change.number
+            if closes is not None and closes in self._waiting:
+                closing.add(closes)
         self._staged = True
 
     def _see_through(self, change: Change) -> None:
@@ -548,14 +587,14 @@ class Curator:
         try:
             found = self._store.sequence()
         except SecondWriterError:
-            self._overtaken = True
+            self._stop(overtaken=True)
             raise
         if found == doubt.after:
             self._happened()
         elif found == self._progress.sequence:
             self._progress = self._progress._replace(doubt=None)
         else:
-            self._overtaken = True
+            self._stop(overtaken=True)
             self._require_usable()
 
     def _happened(self) -> None:
@@ -575,24 +614,28 @@ class Curator:
 
     def _apply(self) -> None:
         """Bring memory up to what is committed. Doing a part of it twice does no harm."""
-        tail, sequence = self._tail, self._progress.sequence
-        for change in self._progress.applying:
+        self._apply_all(self._progress.applying)
+        self._progress = self._progress._replace(applying=())
+
+    def _apply_all(self, changes: Sequence[Change]) -> None:
+        tail, shown = self._tail, self._release.number
+        for change in changes:
             if change.row:
-                if change.row > self._sums.rows:
-                    self._sums.add(change.row, change.action, change.reward, change.noise)  # type: ignore[arg-type]  # a row has them
-                self._prepare_release()
+                self._sums.add(change.row, change.action, change.reward, change.noise)  # type: ignore[arg-type]  # a row has them
+                if self._sums.number != shown:
+                    self._prepare_release()
             if change.opens:
                 self._waiting[change.number] = change.action  # type: ignore[assignment]
-                self._rounds = max(self._rounds, change.number + 1)
-                self._given_up = max(self._given_up, change.lost)
+                if change.number >= self._rounds:
+                    self._rounds = change.number + 1
                 if change.given_up is not None:
                     self._waiting.pop(change.given_up, None)
+                    self._given_up = max(self._given_up, change.lost)
                     tail.closing.discard(change.given_up)
                 tail.opening.pop(change.number, None)
             else:
                 self._waiting.pop(change.number, None)
                 tail.closing.discard(change.number)
-        self._progress = _Progress(sequence, self._progress.doubt, (), self._progress.queue)
 
     def _prepare_release(self) -> None:
         """Make the release that a row led to, and enter it in the ledger's list."""
@@ -701,11 +744,10 @@ class Curator:
 
     def _number(self, decision: object) -> int:
         """A decision's number, if it waits for its reward."""
-        given = decision if isinstance(decision, str) else ""
-        name, _, digits = given.rpartition("-")
-        most = len(str(self._rounds))
-        number = int(digits) if digits.isdecimal() and len(digits) <= most else self._rounds
-        if number >= self._rounds or name != self._session(number) or str(number) != digits:
+        name, _, digits = decision.rpartition("-") if isinstance(decision, str) else ("", "", "")
+        plain = digits.isdecimal() and digits.isascii() and len(digits) <= _LONGEST_NUMBER
+        number = int(digits) if plain else self._rounds
+        if number >= self._rounds or name != self._session(number) or digits != str(number):
             raise UnknownDecisionError(
                 "decision", "was not made by this learner; pass what its `choose` returned"
             )
@@ -752,6 +794,8 @@ class Curator:
         return self._forked or os.getpid() != self._process
 
     def _require_usable(self) -> None:
+        if self._usable and os.getpid() == self._process:
+            return
         if self._is_forked():
             raise WrongProcessError(
                 "process",
@@ -760,14 +804,19 @@ class Curator:
             )
         if self._closed:
             raise ReloadNeededError("learner", "was closed; load it again")
-        if self._overtaken:
-            raise SecondWriterError(
-                "learner", "was continued by another writer; close it and load it again"
-            )
+        raise SecondWriterError(
+            "learner", "was continued by another writer; close it and load it again"
+        )
+
+    def _stop(self, *, closed: bool = False, overtaken: bool = False) -> None:
+        """Refuse all further calls."""
+        self._usable = False
+        self._closed |= closed
+        self._overtaken |= overtaken
 
     def in_child(self) -> None:
         """In a forked child: refuse everything, and touch nothing that the parent uses."""
-        self._forked = True
+        self._forked, self._usable = True, False
         self._store.abandon()
         if self._moving is not None:
             self._moving[0].abandon()

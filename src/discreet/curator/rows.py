@@ -69,13 +69,13 @@ def bounded_actions(problem: Problem, actions: ArrayLike, on_violation: OnViolat
 
 def still_bounded(problem: Problem, action: F64) -> F64:
     """A copy of a chosen action, checked again: a policy has had its hands on it."""
-    copy = np.array(action, dtype=np.float64)
+    copy = np.array(action, dtype=np.float64, ndmin=2)
     limit = problem.action_norm * (1.0 + ROUNDING)
-    if copy.shape != (problem.dim,) or not linalg.largest_square(copy[None]) <= limit**2:
+    if copy.shape != (1, problem.dim) or not linalg.largest_square(copy) <= limit * limit:
         raise ParameterError(
             "policy", "changed the decision set it was given; a policy may only read it"
         )
-    return copy
+    return np.asarray(copy[0])
 
 
 def _shortened(rows: F64, limit: float) -> F64:

@@ -138,17 +138,19 @@ class PrefixSums(ABC):
     @property
     def position(self) -> Position:
         """How far the sums are, by the counters that change together with them."""
-        rows, cached = self.rows, self._position
-        if cached.rows == rows:
-            return cached
-        number = self.number
+        rows, last = self.rows, self._position
+        if last.rows == rows:
+            return last
         if self._plain:
-            released, due = rows, rows + 1
+            position = Position(rows, rows, self.number, rows + 1)
+        elif rows < last.due:  # no release since
+            position = Position(rows, last.released, last.number, last.due)
         else:
             released = int(self._state.released[0])
             due = self._mechanism.schedule.after(released)
-        self._position = Position(rows, released, number, due)
-        return self._position
+            position = Position(rows, released, self.number, due)
+        self._position = position
+        return position
 
     def next(self, position: Position) -> Position:
         """Where the sums will be one row after a position."""
@@ -177,13 +179,16 @@ class PrefixSums(ABC):
         return door.bounded_reward(self._mechanism.setting.problem, reward, on_violation)
 
     def add(self, number: int, action: F64, reward: float, noise: NDArray[Any]) -> None:
-        """Add row ``number``, with the noise that was drawn for it. Cannot stop half-way."""
+        """Add row ``number``, with the noise that was drawn for it; nothing if it is in already.
+
+        It cannot stop half-way.
+        """
         position = self.position
+        if number <= position.rows:
+            return
         if number != position.rows + 1 or not self.fits(noise, position):
             raise ParameterError("noise", "was drawn for another step than this one")
-        after = self.next(position)
         self._add(position, action, reward, noise)
-        self._position = after
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What `resume` takes."""

@@ -11,6 +11,7 @@ tell. Keep the ledger's head elsewhere and give it to `discreet.load` to have th
 """
 
 import contextlib
+import ctypes
 import hashlib
 import os
 import secrets
@@ -141,10 +142,13 @@ class PostgresStore:
         self.close()
 
     def abandon(self) -> None:
-        """Close the child's copy of the socket without a word to the server."""
+        """Leave the session to the parent: in the child the socket becomes a hole."""
         self._open = False
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))  # never closed here
         with contextlib.suppress(Exception):
-            os.close(self._connection.fileno())
+            hole = os.open(os.devnull, os.O_RDWR)
+            os.dup2(hole, self._connection.fileno())
+            os.close(hole)
 
     def _connected(self) -> Any:  # noqa: ANN401
         """The connection, made again if it broke, with the lock that goes with it."""
