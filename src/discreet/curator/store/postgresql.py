@@ -15,6 +15,7 @@ import ctypes
 import hashlib
 import os
 import secrets
+import time
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
@@ -23,6 +24,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from discreet.curator.store import UNFINISHED, Commit, Item, Opened, Place, unfinished
 from discreet.errors import (
     BackendError,
+    DiscreetError,
     MissingFileError,
     ParameterError,
     ReloadNeededError,
@@ -55,6 +57,7 @@ _PUT = (
 _DROP = "DELETE FROM discreet_item WHERE name = %s AND kind = %s AND number = %s"
 _APPEND = "INSERT INTO discreet_ledger VALUES (%s, %s, %s)"
 _LONGEST_NAME = 200
+_PATIENCE, _PAUSE = 10.0, 0.05  # seconds for which a lost connection's lock is waited for
 
 
 class PostgresStore:
@@ -158,7 +161,7 @@ class PostgresStore:
             connection = _connect(self._address)
             try:
                 with _translated(connection):
-                    _take(connection, self._name)
+                    _take(connection, self._name, patience=_PATIENCE)
             except BaseException:
                 _dismiss(connection)
                 raise
@@ -277,12 +280,18 @@ def _remove_unfinished(connection: Any, name: str, owner: str | None) -> None:  
         connection.execute("DELETE FROM discreet_ledger WHERE name = %s", (name,))
 
 
-def _take(connection: Any, name: str) -> None:  # noqa: ANN401
-    """Take the learner's advisory lock, for as long as the connection lives."""
+def _take(connection: Any, name: str, patience: float = 0.0) -> None:  # noqa: ANN401
+    """Take the learner's advisory lock, for as long as the connection lives.
+
+    The server may need a moment to notice that an earlier connection is gone.
+    """
     digest = hashlib.sha256(b"discreet\0" + name.encode()).digest()
     key = int.from_bytes(digest[:8], "big", signed=True)
-    taken = connection.execute("SELECT pg_try_advisory_lock(%s)", (key,)).fetchone()
-    if taken != (True,):
+    until = time.monotonic() + patience
+    while not connection.execute("SELECT pg_try_advisory_lock(%s)", (key,)).fetchone()[0]:
+        if time.monotonic() < until:
+            time.sleep(_PAUSE)
+            continue
         raise StateInUseError(
             "path",
             "holds a learner that is open already, here or in another process; a state continues "
@@ -328,6 +337,11 @@ def _translated(connection: Any) -> Any:  # noqa: ANN401
         raise StoreError(
             "path", f"the database could not be used ({what}); try again when it answers"
         ) from None
+    except DiscreetError:
+        raise
+    except BaseException:  # an interrupt may leave a connection in the middle of a message
+        _dismiss(connection)
+        raise
 
 
 def _dismiss(connection: Any) -> None:  # noqa: ANN401

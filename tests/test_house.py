@@ -1,0 +1,84 @@
+"""The house: how much of it is public, and how many rooms one row passes through."""
+
+import ast
+import re
+import sys
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+
+import discreet
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "discreet"
+MOST_PUBLIC_NAMES = 200
+MOST_MODULES_OF_LEARN = 5
+
+
+def private(path: Path) -> bool:
+    """Whether a module, or a folder above it, has a leading underscore."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return any(part.startswith("_") and part not in {"__init__", "__main__"} for part in parts)
+
+
+def assigned(statement: ast.stmt) -> set[str]:
+    """The names that a statement at the top of a module defines."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {statement.name}
+    if isinstance(statement, ast.Assign):
+        targets: list[ast.expr] = statement.targets
+    elif isinstance(statement, ast.AnnAssign):
+        targets = [statement.target]
+    else:
+        return set()
+    return {node.id for one in targets for node in ast.walk(one) if isinstance(node, ast.Name)}
+
+
+def public_names() -> set[str]:
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        if private(path):
+            continue
+        names = set().union(*map(assigned, ast.parse(path.read_text("utf-8")).body))
+        where = path.relative_to(PACKAGE)
+        found |= {f"{where}:{name}" for name in names if not name.startswith("_")}
+    return found
+
+
+def test_the_public_names_can_be_read_in_a_sitting() -> None:
+    names = public_names()
+    assert "learner.py:LinUCB" in names
+    assert len(names) <= MOST_PUBLIC_NAMES, sorted(names)
+
+
+def modules_of(call: object, *arguments: object) -> set[str]:
+    """The package's modules in which some function ran during a call."""
+    seen = set()
+
+    def look(frame: FrameType, event: str, _: object) -> None:
+        name = frame.f_globals.get("__name__", "")
+        if event == "call" and name.startswith("discreet"):
+            seen.add(name)
+
+    sys.setprofile(look)
+    try:
+        call(*arguments)  # type: ignore[operator]
+    finally:
+        sys.setprofile(None)
+    return seen
+
+
+def test_a_row_of_a_stored_learner_passes_through_the_modules_that_the_docs_name(
+    tmp_path: Path,
+) -> None:
+    problem = discreet.Problem(dim=3, action_norm=1, reward_bound=1, theta_norm=1)
+    privacy = discreet.Privacy(epsilon=1.0, delta=1e-6)
+    with discreet.LinUCB(problem, horizon=100, privacy=privacy, path=tmp_path / "one") as bandit:
+        decisions = [bandit.choose(np.eye(3)) for _ in range(2)]
+        bandit.learn(decisions[0], 0.5)  # compiles
+        seen = modules_of(bandit.learn, decisions[1], 0.5)
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    steps = text.partition("<!-- modules of learn -->")[2].partition("<!-- end -->")[0]
+    assert seen == set(re.findall(r"^\d+\. `(discreet[\w.]+)`", steps, re.MULTILINE))
+    assert len(seen) <= MOST_MODULES_OF_LEARN
