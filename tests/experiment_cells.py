@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from discreet.experiments._cell import Cell, Reading, Task
-from discreet.experiments._store import Plan
+from discreet.experiments._experiment import Cell, Reading, Task
+from discreet.experiments._folder import Plan
 
 
 @dataclass(frozen=True, kw_only=True)

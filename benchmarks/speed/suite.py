@@ -22,7 +22,7 @@ from benchmarks.speed.bars import Verdict
 from benchmarks.speed.results import Section, Table
 from benchmarks.speed.workload import Sizes
 from discreet.errors import ParameterError
-from discreet.report._provenance import Provenance
+from discreet.report._page import Provenance
 
 SECTIONS: dict[str, Callable[[Sizes], Section]] = {
     module.NAME: module.measure

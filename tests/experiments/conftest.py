@@ -1,9 +1,7 @@
 import pytest
 
-from discreet.experiments._cell import Finished
-from discreet.experiments._experiment import Scale
-from discreet.experiments._results import Results
-from discreet.experiments._table import EXPERIMENTS
+from discreet.experiments._experiment import Finished, Results, Scale
+from discreet.experiments._reproduce import EXPERIMENTS
 
 
 @pytest.fixture(scope="session")

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import BackendError
+from discreet.experiments import _folder as folder
 from discreet.experiments import _reproduce as reproduce
-from discreet.experiments import _runner as runner
-from discreet.experiments import _store as store
-from discreet.experiments._backends import BACKENDS
+from discreet.experiments import _run as running
 from discreet.experiments._experiment import Scale
 from discreet.experiments._reproduce import Request
 from experiment_cells import Fragile, Square, plan_of
@@ -53,8 +52,11 @@ def test_a_sweep_gives_the_same_bytes(backend: str, local: bytes, tmp_path: Path
 def test_a_killed_worker_costs_a_retry_and_nothing_else(backend: str, tmp_path: Path) -> None:
     cells = [Fragile(seed=seed, folder=str(tmp_path)) for seed in range(6)]
     plan = plan_of(cells)
-    with store.opened(tmp_path / "out", plan) as kept, BACKENDS[backend](2, None) as workers:
-        runner.run(plan.tasks, kept, workers)
+    with (
+        folder.opened(tmp_path / "out", plan) as kept,
+        running.BACKENDS[backend](2, None) as workers,
+    ):
+        running.run(plan.tasks, kept, workers)
         found = kept.finished
     assert cells[2].times() == 2
     assert [found[task.key].readings for task in plan.tasks] == [
@@ -116,6 +118,6 @@ def test_a_sweep_runs_on_a_ray_cluster_that_is_there_already(
 def test_an_address_where_nobody_answers_is_one_clear_error(
     backend: str, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("discreet.experiments._backends.PATIENCE", 2)
+    monkeypatch.setattr("discreet.experiments._run.PATIENCE", 2)
     with pytest.raises(BackendError, match=f"answers at {address}"):
         reproduce.reproduce(request(tmp_path / "out", backend, address))

@@ -7,11 +7,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from discreet.errors import ParameterError
-from discreet.experiments._cell import Finished, Task
 from discreet.experiments._claims import Verdict
-from discreet.experiments._experiment import Experiment, Scale
-from discreet.experiments._results import Results
-from discreet.experiments._table import ALL, EXPERIMENTS, named
+from discreet.experiments._experiment import Experiment, Finished, Results, Scale
+from discreet.experiments._reproduce import ALL, EXPERIMENTS, named
 
 Found = tuple[Experiment, Results]
 
@@ -91,8 +89,7 @@ def test_all_means_all_and_an_unknown_name_is_refused() -> None:
 
 
 def test_a_key_does_not_depend_on_the_order_of_fields() -> None:
-    cell = EXPERIMENTS["variants"].cells(Scale.SMOKE)[0]
-    task = Task("variants", cell)
+    task = EXPERIMENTS["variants"].tasks(Scale.SMOKE)[0]
     kept = task.run().to_json()
     kept["settings"] = dict(reversed(kept["settings"].items()))
     assert type(task.run()).from_json(json.loads(json.dumps(kept))).key == task.key

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from discreet.experiments import _lower_bounds as lower_bounds
-from discreet.experiments._cell import Finished, Reading, Task
 from discreet.experiments._claims import Verdict
-from discreet.experiments._experiment import Scale
+from discreet.experiments._experiment import REGRET, Finished, Reading, Results, Scale, Task
 from discreet.experiments._lower_bounds_shown import fitted, show, tables
 from discreet.experiments._pulling import (
     ARMS,
@@ -21,7 +20,6 @@ from discreet.experiments._pulling import (
     Pulling,
     tallies,
 )
-from discreet.experiments._results import REGRET, Results
 
 HORIZON = 10_000_000
 CELL = Pulling(
@@ -40,7 +38,7 @@ CELL = Pulling(
 @pytest.fixture(scope="module")
 def smoke() -> Results:
     """Everything at the smallest scale."""
-    cells = lower_bounds.cells(Scale.SMOKE)
+    cells = lower_bounds.cells(lower_bounds.SIZES[Scale.SMOKE])
     cells[0].prepare()
     return Results(tuple(Task("lower-bounds", cell).run() for cell in cells))
 
@@ -88,7 +86,7 @@ def test_every_learner_against_contexts_can_be_played(learner: str) -> None:
 
 @pytest.mark.parametrize("scale", list(Scale))
 def test_cells_differ_and_cover_all_private_learners(scale: Scale) -> None:
-    cells = lower_bounds.cells(scale)
+    cells = lower_bounds.cells(lower_bounds.SIZES[scale])
     assert len(set(cells)) == len(cells)
     assert {cell.learner for cell in cells if cell.game == ARMS and cell.epsilon} == set(PRIVATE)
 

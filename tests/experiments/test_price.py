@@ -7,18 +7,15 @@ import numpy as np
 import pytest
 
 from discreet.experiments import _price as price
-from discreet.experiments import _pricing as pricing
-from discreet.experiments._cell import Finished, Reading, Task
 from discreet.experiments._claims import Verdict
-from discreet.experiments._experiment import Scale
+from discreet.experiments._experiment import REGRET, Finished, Reading, Results, Scale, Task
 from discreet.experiments._play import Play
-from discreet.experiments._pricing import MAIN, TELLING, Target, World
-from discreet.experiments._results import REGRET, Results
-from discreet.experiments._table import EXPERIMENTS
+from discreet.experiments._price import MAIN, SIZES, TELLING, PriceTarget, PriceWorld
+from discreet.experiments._reproduce import EXPERIMENTS
 
 AIMS = {"price-sphere", "price-sphere-gap", "price-fixed", "price-basis"}
 BASE, PAPER = 100.0, 10_000.0
-SPHERE = World(environment="sphere", dim=5)
+SPHERE = PriceWorld(environment="sphere", dim=5)
 
 
 def made_up(
@@ -53,7 +50,7 @@ def verdicts(results: Results) -> dict[str, Verdict]:
 
 @pytest.fixture(scope="module")
 def full() -> list[Play]:
-    return pricing.cells(Scale.FULL)
+    return price.cells(SIZES[Scale.FULL])
 
 
 def test_it_is_in_the_table() -> None:
@@ -64,7 +61,7 @@ def test_it_is_in_the_table() -> None:
 def test_every_epsilon_delta_dimension_and_environment_is_played(scale: Scale) -> None:
     played = {
         (cell.environment, cell.dim, cell.epsilon, cell.delta)
-        for cell in pricing.cells(scale)
+        for cell in price.cells(SIZES[scale])
         if cell.variant == "tight" and not cell.gap
     }
     assert played == {
@@ -82,7 +79,7 @@ def test_whatever_is_private_has_a_non_private_twin_in_the_same_world(scale: Sca
         shape = (cell.environment, cell.dim, cell.n_actions, cell.gap)
         return (*shape, cell.horizon, cell.rounds, cell.seed)
 
-    cells = pricing.cells(scale)
+    cells = price.cells(SIZES[scale])
     twins = {world(cell) for cell in cells if cell.variant == "nonprivate"}
     assert {world(cell) for cell in cells if cell.variant != "nonprivate"} == twins
     assert {cell.variant for cell in cells} == {"nonprivate", "tight", "gaussian"}
@@ -104,14 +101,14 @@ def test_the_full_scale_is_that_of_the_aims(full: list[Play]) -> None:
 
 
 def test_a_price_is_a_ratio_of_means_over_the_seeds_that_both_have(full: list[Play]) -> None:
-    target = Target(epsilon=0.1, delta=1e-6)
+    target = PriceTarget(epsilon=0.1, delta=1e-6)
     results = made_up(full, power=-1.0, factor=2.0)
-    assert pricing.price(results, SPHERE, target).mean == pytest.approx(20.0, rel=0.01)
+    assert price.price(results, SPHERE, target).mean == pytest.approx(20.0, rel=0.01)
     alone = results.only(
         lambda cell: cell.settings["epsilon"] is None or cell.settings["seed"] == 0
     )
-    assert pricing.price(alone, SPHERE, target).mean == pytest.approx(20.0, rel=1e-12)
-    assert pricing.price(alone, SPHERE, target).stderr is None
+    assert price.price(alone, SPHERE, target).mean == pytest.approx(20.0, rel=1e-12)
+    assert price.price(alone, SPHERE, target).stderr is None
 
 
 def test_everything_holds_where_it_should(full: list[Play]) -> None:
@@ -163,7 +160,7 @@ def test_a_price_that_stays_high_at_epsilon_10_fails(full: list[Play]) -> None:
 @pytest.mark.parametrize("scale", [Scale.SMOKE, Scale.QUICK])
 def test_fewer_rounds_than_the_aims_speak_of_decide_nothing(scale: Scale) -> None:
     for factor in (0.5, 50.0):
-        found = verdicts(made_up(pricing.cells(scale), factor=factor))
+        found = verdicts(made_up(price.cells(SIZES[scale]), factor=factor))
         assert set(found.values()) == {Verdict.OPEN}
 
 
@@ -193,16 +190,16 @@ def test_other_regularizers_do_not_count_as_the_baseline(full: list[Play]) -> No
     tenth = made_up([replace(cell, epsilon=1.0) for cell in lower], factor=0.1)
     cells = (replace(one, settings={**one.settings, "epsilon": None}) for one in tenth.cells)
     mixed = Results((*rest.cells, *cells))
-    wide = World(environment="sphere", dim=20)
-    assert pricing.price(mixed, wide, MAIN) == pricing.price(rest, wide, MAIN)
+    wide = PriceWorld(environment="sphere", dim=20)
+    assert price.price(mixed, wide, MAIN) == price.price(rest, wide, MAIN)
     assert [row[2][:3] for row in price.tables(mixed)[-1].rows] == ["1", "0.1", "0.1", "0.1"]
 
 
 def test_the_smallest_scale_runs_and_is_judged_drawn_and_tabulated() -> None:
-    cells = pricing.cells(Scale.SMOKE)
+    cells = price.cells(SIZES[Scale.SMOKE])
     cells[0].prepare()
     results = Results(tuple(Task(price.NAME, cell).run() for cell in cells))
     assert set(verdicts(results).values()) == {Verdict.OPEN}
     assert price.show(results)
     assert all(table.rows for table in price.tables(results))
-    assert np.isfinite(pricing.price(results, SPHERE, MAIN).mean)
+    assert np.isfinite(price.price(results, SPHERE, MAIN).mean)

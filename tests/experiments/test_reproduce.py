@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from discreet.cli import app
 from discreet.errors import RunFolderError
+from discreet.experiments import _folder as folder
 from discreet.experiments import _reproduce as reproduce
-from discreet.experiments import _runner as runner
-from discreet.experiments import _store as store
+from discreet.experiments import _run as running
 from discreet.experiments._experiment import Scale
 from discreet.experiments._reproduce import Request
 
@@ -56,7 +56,7 @@ def test_results_are_tidy(done: Path) -> None:
 
 def test_numbers_in_the_table_are_the_readings_to_the_last_bit(done: Path) -> None:
     tasks = request(done).plan().tasks
-    with store.opened(done, request(done).plan()) as kept:
+    with folder.opened(done, request(done).plan()) as kept:
         readings = [reading for task in tasks for reading in kept.finished[task.key].readings]
     with (done / "results.csv").open(newline="") as file:
         written = sorted(float(row["value"]) for row in csv.DictReader(file))
@@ -93,7 +93,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(done: Path, tmp_path: Path
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         reproduce.reproduce(request(out), on_cell=interrupt)
-    with (out / store.JOURNAL).open("ab") as journal:
+    with (out / folder.JOURNAL).open("ab") as journal:
         journal.write(b'{"cell": {"exper')
     counts: list[int] = []
     reproduce.reproduce(request(out), on_cell=counts.append)
@@ -103,7 +103,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(done: Path, tmp_path: Path
 
 
 def test_a_finished_run_is_not_run_again(done: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "run", None)
+    monkeypatch.setattr(running, "run", None)
     reproduce.reproduce(request(done))
 
 
@@ -123,7 +123,7 @@ def test_a_disk_that_is_full_when_the_report_is_written_is_one_clear_line(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     out = tmp_path / "out"
-    with store.opened(out, request(out).plan()):
+    with folder.opened(out, request(out).plan()):
         pass
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(RunFolderError, match=r"No space left.*finished cells are kept"):
@@ -142,14 +142,14 @@ def test_the_picture_alone_can_be_asked_for(tmp_path: Path) -> None:
 def test_ctrl_c_says_what_is_kept_and_how_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add = store.Store.add
+    add = folder.RunFolder.add
 
-    def interrupted(self: store.Store, cell: object) -> None:
+    def interrupted(self: folder.RunFolder, cell: object) -> None:
         add(self, cell)
         if len(self.finished) == 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(store.Store, "add", interrupted)
+    monkeypatch.setattr(folder.RunFolder, "add", interrupted)
     outcome = CliRunner().invoke(app, [*SMOKE, f"--out={tmp_path / 'out'}"])
     assert outcome.exit_code == 130
     assert "run the same command again" in outcome.stderr

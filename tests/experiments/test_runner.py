@@ -7,19 +7,18 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import BackendError, CellError
-from discreet.experiments import _runner as runner
-from discreet.experiments import _store as store
-from discreet.experiments._backends import BACKENDS
-from discreet.experiments._cell import Finished
-from discreet.experiments._store import Plan
+from discreet.experiments import _folder as folder
+from discreet.experiments import _run as running
+from discreet.experiments._experiment import Finished
+from discreet.experiments._folder import Plan
 from experiment_cells import Failing, Fragile, Square, plan_of
 
 
 def run(
-    plan: Plan, folder: Path, *, jobs: int = 1, on_cell: Callable[[int], None] | None = None
+    plan: Plan, out: Path, *, jobs: int = 1, on_cell: Callable[[int], None] | None = None
 ) -> dict[str, Finished]:
-    with store.opened(folder, plan) as kept, BACKENDS["loky"](jobs, None) as workers:
-        runner.run(plan.tasks, kept, workers, on_cell=on_cell)
+    with folder.opened(out, plan) as kept, running.BACKENDS["loky"](jobs, None) as workers:
+        running.run(plan.tasks, kept, workers, on_cell=on_cell)
         return kept.finished
 
 
@@ -52,7 +51,7 @@ def test_a_killed_worker_costs_a_retry_and_nothing_else(tmp_path: Path) -> None:
     assert [found[task.key].readings for task in plan_of(cells).tasks] == [
         tuple(Square(seed=cell.seed).run()) for cell in cells
     ]
-    lines = (tmp_path / "out" / store.JOURNAL).read_text().splitlines()
+    lines = (tmp_path / "out" / folder.JOURNAL).read_text().splitlines()
     assert len(lines) == len(cells)
 
 
@@ -61,8 +60,8 @@ def test_a_cell_that_kills_every_worker_is_given_up_and_the_rest_is_kept(tmp_pat
     plan, out = plan_of(cells), tmp_path / "out"
     with pytest.raises(CellError, match=r"lost its worker.*run the same command again"):
         run(plan, out, jobs=2)
-    assert cells[5].times() == runner.LOSSES_ALLOWED + 1
-    with store.opened(out, plan) as kept:
+    assert cells[5].times() == running.LOSSES_ALLOWED + 1
+    with folder.opened(out, plan) as kept:
         assert len(kept.finished) == 5
 
 
@@ -74,7 +73,10 @@ def test_an_error_in_a_cell_names_the_cell_and_the_error(tmp_path: Path, jobs: i
 
 
 def test_loky_has_no_address() -> None:
-    with pytest.raises(BackendError, match="dask or ray"), BACKENDS["loky"](1, "tcp://here:1"):
+    with (
+        pytest.raises(BackendError, match="dask or ray"),
+        running.BACKENDS["loky"](1, "tcp://here:1"),
+    ):
         pass
 
 
@@ -83,5 +85,8 @@ def test_a_missing_extra_is_named(
     backend: str, module: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(BackendError, match=rf"discreet\[{backend}\]"), BACKENDS[backend](1, None):
+    with (
+        pytest.raises(BackendError, match=rf"discreet\[{backend}\]"),
+        running.BACKENDS[backend](1, None),
+    ):
         pass

@@ -5,11 +5,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from discreet.experiments._shifts import SIZES, UNSHIFTED, Line, Scale, cells
+from discreet.experiments._experiment import Scale
+from discreet.experiments._shifts import SIZES, UNSHIFTED, Line, cells
 
 
 def test_the_points_that_claims_compare_have_more_seeds() -> None:
-    found = cells(Scale.FULL)
+    found = cells(SIZES[Scale.FULL])
     assert len(set(found)) == len(found)
     seeds = Counter((cell.variant, cell.gap, cell.rho_min) for cell in found)
     more = {point for point, count in seeds.items() if count > SIZES[Scale.FULL].seeds}

@@ -14,7 +14,8 @@ from scipy import stats
 
 from discreet.kernels import _arms as arms
 from discreet.kernels import _random as random
-from discreet.simulation.environments import BATCHED_ACTIONS, Basis, Environment, Fixed, Sphere
+from discreet.simulation.environments import _BATCHED_ACTIONS as BATCHED_ACTIONS
+from discreet.simulation.environments import Basis, Environment, Fixed, Sphere
 
 F64 = NDArray[np.float64]
 U64 = NDArray[np.uint64]

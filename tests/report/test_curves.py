@@ -1,11 +1,8 @@
-from collections.abc import Callable
-
 import numpy as np
 
 from discreet.report._curves import Curve, Panel
-from discreet.simulation import Outcome
 
-MakeOutcome = Callable[[str, list[list[float]]], Outcome]
+ROUNDS = np.array([1.0, 10.0, 100.0])
 
 
 def _curve(mean: list[float], stderr: list[float]) -> Curve:
@@ -13,17 +10,17 @@ def _curve(mean: list[float], stderr: list[float]) -> Curve:
     return Curve(label="one", rounds=rounds, mean=np.array(mean), stderr=np.array(stderr))
 
 
-def test_a_band_is_one_standard_error_either_side_of_the_mean(make_outcome: MakeOutcome) -> None:
-    curve = Curve.of(make_outcome("gaussian", [[1.0, 10.0, 20.0], [3.0, 14.0, 40.0]]))
+def test_a_band_is_one_standard_error_either_side_of_the_mean() -> None:
+    curve = Curve.over_seeds("x", ROUNDS, np.array([[1.0, 10.0, 20.0], [3.0, 14.0, 40.0]]))
     low, high = curve.band()
-    assert curve.label == "gaussian"
+    assert curve.label == "x"
     np.testing.assert_allclose(curve.mean, [2.0, 12.0, 30.0])
     np.testing.assert_allclose(low, [1.0, 10.0, 20.0])  # two seeds: the mean less half the range
     np.testing.assert_allclose(high, [3.0, 14.0, 40.0])
 
 
-def test_the_band_of_a_single_seed_is_its_curve(make_outcome: MakeOutcome) -> None:
-    curve = Curve.of(make_outcome("gaussian", [[1.0, 10.0, 20.0]]))
+def test_the_band_of_a_single_seed_is_its_curve() -> None:
+    curve = Curve.over_seeds("x", ROUNDS, np.array([[1.0, 10.0, 20.0]]))
     for edge in curve.band():
         np.testing.assert_array_equal(edge, [1.0, 10.0, 20.0])
 

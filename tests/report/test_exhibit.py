@@ -4,13 +4,8 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from discreet.report._curves import Curve, Guide, Mark, Panel
-from discreet.report._exhibit import Exhibit
-from discreet.report._figures import drawings
-from discreet.report._files import replace
-from discreet.report._scales import LOGARITHMIC, PLAIN
-from discreet.report._sphere import Ball, _frame
-from discreet.report._verdicts import Statement, Statements
+from discreet.report._curves import LOGARITHMIC, PLAIN, Curve, Guide, Mark, Panel
+from discreet.report._figures import Ball, Exhibit, _frame, drawings
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -94,34 +89,3 @@ def test_the_frame_of_a_ball_is_a_rotation_that_turns_the_pole_up(pole) -> None:
     np.testing.assert_allclose(frame @ frame.T, np.eye(3), atol=1e-12)
     assert np.linalg.det(frame) == pytest.approx(1.0)
     np.testing.assert_allclose(frame @ pole, [0, 0, 1], atol=1e-12)
-
-
-def test_statements_are_escaped_and_say_their_verdict_in_words() -> None:
-    item = Statement(
-        text="a < b",
-        mark="?",
-        verdict="not decided",
-        kind="open",
-        details=(("measured", "1 & 2"), ("published", "")),
-    )
-    found = Statements(title="<All>", items=(item,)).html()
-    assert "a &lt; b" in found
-    assert "1 &amp; 2" in found
-    assert "&lt;All&gt;" in found
-    assert "not decided" in found
-    assert "published" not in found
-
-
-def test_a_file_is_replaced_whole_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target = replace(tmp_path / "new" / "file", b"old")
-
-    def fail(_self: Path, _target: Path) -> None:
-        raise OSError("no")
-
-    monkeypatch.setattr(Path, "replace", fail)
-    with pytest.raises(OSError, match="no"):
-        replace(target, b"new")
-    assert target.read_bytes() == b"old"
-    assert [path.name for path in target.parent.iterdir()] == ["file"]

@@ -6,11 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.report._curves import Curve, Panel
-from discreet.report._figures import STYLES, regret_panels, spread
-from discreet.report._scales import LOGARITHMIC, PLAIN
+from discreet.report._curves import LOGARITHMIC, PLAIN, Curve, Panel
+from discreet.report._figures import STYLES, regret_drawings, spread
 
 SVG = "{http://www.w3.org/2000/svg}"
+
+
+def regret_panels(panels: list[Panel], **how: bool) -> list[str]:
+    return [drawing.svg for drawing in regret_drawings(panels, **how)]
 
 
 def _curve(label: str, scale: float) -> Curve:

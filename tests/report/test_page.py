@@ -5,8 +5,17 @@ import numpy as np
 import pytest
 
 from discreet.report._curves import Curve, Panel
-from discreet.report._figures import regret_panels
-from discreet.report._page import Drawings, Facts, Page, Prose, Section, Table
+from discreet.report._figures import Exhibit, regret_drawings
+from discreet.report._page import (
+    Facts,
+    Page,
+    PageSection,
+    Prose,
+    Statement,
+    Statements,
+    Table,
+    replace_file,
+)
 
 NASTY = "<script>alert('&')</script>\"><img src=x>"
 
@@ -44,13 +53,13 @@ class Outline(HTMLParser):
 def page() -> Page:
     rounds = np.array([1.0, 10.0, 100.0])
     curve = Curve(label=NASTY, rounds=rounds, mean=rounds, stderr=0.1 * rounds)
-    drawings = regret_panels([Panel(title=NASTY, curves=(curve,))])
+    drawings = regret_drawings([Panel(title=NASTY, curves=(curve,))])
     table = Table(title=NASTY, columns=(NASTY, "number"), rows=((NASTY, NASTY), ("b", "12 ± 3")))
-    blocks = (Prose(NASTY), Drawings(drawings=drawings, caption=NASTY), table)
+    blocks = (Prose(NASTY), Exhibit(name="x", drawings=drawings, caption=NASTY).block(), table)
     return Page(
         title=NASTY,
         lead=(Prose("first words"),),
-        sections=(Section(heading=NASTY, blocks=blocks),),
+        sections=(PageSection(heading=NASTY, blocks=blocks),),
         provenance=Facts(((NASTY, NASTY), ("seeds", "0 to 3"))),
     )
 
@@ -118,3 +127,34 @@ def test_a_folder_that_cannot_be_made_is_an_error(page: Page, tmp_path: Path) ->
 
 def test_no_line_ends_between_a_number_and_its_uncertainty() -> None:
     assert Prose("lost 12 ± 3 in all").html() == "<p>lost 12&nbsp;±&nbsp;3 in all</p>"
+
+
+def test_statements_are_escaped_and_say_their_verdict_in_words() -> None:
+    item = Statement(
+        text="a < b",
+        mark="?",
+        verdict="not decided",
+        kind="open",
+        details=(("measured", "1 & 2"), ("published", "")),
+    )
+    found = Statements(title="<All>", items=(item,)).html()
+    assert "a &lt; b" in found
+    assert "1 &amp; 2" in found
+    assert "&lt;All&gt;" in found
+    assert "not decided" in found
+    assert "published" not in found
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = replace_file(tmp_path / "new" / "file", b"old")
+
+    def fail(_self: Path, _target: Path) -> None:
+        raise OSError("no")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="no"):
+        replace_file(target, b"new")
+    assert target.read_bytes() == b"old"
+    assert [path.name for path in target.parent.iterdir()] == ["file"]

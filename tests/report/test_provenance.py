@@ -3,7 +3,7 @@ import os
 from datetime import UTC, datetime
 
 from discreet import __version__
-from discreet.report._provenance import Provenance
+from discreet.report._page import Provenance
 
 
 def _gathered() -> Provenance:

@@ -22,7 +22,7 @@ def demo(
     out.mkdir(parents=True, exist_ok=True)  # rather fail now than after a minute's work
     with console.progress(show.STEPS) as on_step:
         result = show.run(jobs=workers, on_step=on_step)
-    page = show.write_report(result, out)
+    page = show.write_page(result, out)
     if as_json:
         console.print_json({"report": str(page), **result.to_json()})
         return

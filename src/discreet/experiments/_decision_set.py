@@ -1,28 +1,22 @@
 """The picture of a decision set: 1000 actions in three dimensions.
 
-Paper: section Experiments, Setting, fig:actions. It is drawn from one seeded world, at any scale.
+Paper: section Experiments, Setting, fig:actions. It is drawn from one seeded world, the same at
+every scale, and has nothing to average: no cells.
 """
 
 import math
 
 import numpy as np
 
-from discreet.experiments._cell import Cell
 from discreet.experiments._claims import Claim, Verdict
-from discreet.experiments._experiment import Experiment, Scale
-from discreet.experiments._results import F64, Results
-from discreet.report._exhibit import Exhibit
-from discreet.report._sphere import Ball
-from discreet.simulation.environments import TOP_MEAN, Sphere
+from discreet.experiments._experiment import F64, Experiment, Results
+from discreet.report._figures import Ball, Exhibit
+from discreet.simulation.environments import Sphere
 
 NAME = "decision-set"
 GAP, N_ACTIONS, SEED = 0.1, 1000, 0
+BEST = Sphere.best_mean
 ROUNDING = 1e-9
-
-
-def cells(_scale: Scale) -> list[Cell]:
-    """None: a picture has nothing to average."""
-    return []
 
 
 def draw() -> tuple[F64, F64]:
@@ -36,11 +30,11 @@ def claims(_results: Results) -> list[Claim]:
     theta, actions = draw()
     means = np.sort(actions @ theta)
     lengths = np.linalg.norm(actions, axis=1)
-    second = TOP_MEAN - GAP
+    second = BEST - GAP
     holds = (
-        math.isclose(means[-1], TOP_MEAN, abs_tol=ROUNDING)
+        math.isclose(means[-1], BEST, abs_tol=ROUNDING)
         and means[-2] <= second + ROUNDING
-        and means[0] >= -TOP_MEAN - ROUNDING
+        and means[0] >= -BEST - ROUNDING
         and bool(np.allclose(lengths, 1.0, atol=ROUNDING))
     )
     return [
@@ -69,7 +63,7 @@ def show(_results: Results) -> list[Exhibit]:
         pole=theta,
         points=actions,
         chosen=int((actions @ theta).argmax()),
-        rings=((TOP_MEAN, "0.75"), (TOP_MEAN - GAP, "0.65"), (-TOP_MEAN, "-0.75")),
+        rings=((BEST, "0.75"), (BEST - GAP, "0.65"), (-BEST, "-0.75")),
     )
     label = (
         f"A ball with {N_ACTIONS} points spread over the band between mean rewards -0.75 and "
@@ -88,7 +82,7 @@ def show(_results: Results) -> list[Exhibit]:
     ]
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT: Experiment[None] = Experiment(
     name=NAME,
     title="The setting: what a person is offered",
     question=(
@@ -96,7 +90,6 @@ EXPERIMENT = Experiment(
         "vectors. One of them is best, with mean reward 0.75; the others are uniform on the part "
         "of the ball where the mean reward stays below that by the gap, and above -0.75."
     ),
-    cells=cells,
     claims=claims,
     figures=show,
 )

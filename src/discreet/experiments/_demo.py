@@ -1,77 +1,179 @@
-"""The demo: every variant in the setting of the paper's second experiment, made short.
+"""`discreet demo`: the variants experiment at a size of its own, with the theory beside it.
 
-It chooses what is played and says what it means; `simulate` plays, `report` draws and writes.
+The cells, and how they are run, are the experiment's; here are the demo's words, tables and JSON.
 """
 
+import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from discreet import _checks as checks
+from discreet import theory
+from discreet.experiments import _run as running
+from discreet.experiments import _variants as variants
+from discreet.experiments._experiment import Results
+from discreet.experiments._play import DELTA, DIM, EPSILON, HORIZON, N_ACTIONS, Play
+from discreet.experiments._variants import GAPS, VariantsSizes
 from discreet.mechanism.variants import VARIANTS
 from discreet.privacy import Privacy
-from discreet.problem import Setting
-from discreet.report import _comparison as comparison
-from discreet.report._comparison import Comparison
-from discreet.report._numbers import IN_A_TERMINAL
-from discreet.report._page import Page, Prose, Section, Table
-from discreet.report._provenance import Provenance
-from discreet.simulation import Outcome, Simulation, simulate
-from discreet.simulation.environments import TOP_MEAN, Sphere
+from discreet.report._curves import Curve, Panel
+from discreet.report._figures import Exhibit, regret_drawings
+from discreet.report._numbers import IN_A_TERMINAL, ON_A_PAGE, Measured, Wording
+from discreet.report._page import Facts, Page, PageSection, Prose, Provenance, Table
+from discreet.simulation import Outcome
+from discreet.simulation.environments import Sphere
 
 BASELINE = "nonprivate"
 DEFAULT = "tight"
 COMMAND = "discreet demo"
+COLUMNS = ("variant", "pseudo-regret", "ratio", "rho_min", "bound")
+STEPS = len(variants.cells(variants.DEMO))
 
 
 @dataclass(frozen=True, kw_only=True)
-class DemoSettings:
-    """What is played.
+class ComparisonRow:
+    """One variant's numbers.
 
     Attributes:
-        dim: features of an action.
-        n_actions: actions in a decision set.
-        gaps: one comparison of all variants for each suboptimality gap.
-        privacy: the target of every private variant.
-        horizon: the rounds that noise and bounds are calibrated for.
-        rounds: the rounds that are played.
-        seeds: how many worlds, each with a learner of every variant.
+        variant: its name.
+        regret: pseudo-regret at the last round.
+        ratio: that over the baseline's; None if the baseline has no regret.
+        rho_min: the lower bound on its regularizer; None if it has none.
+        bound: the theorems' bound on its regret over the whole horizon; None if they do not apply.
     """
 
-    dim: int
-    n_actions: int
-    gaps: tuple[float, ...]
-    privacy: Privacy
-    horizon: int
-    rounds: int
-    seeds: int
+    variant: str
+    regret: Measured
+    ratio: Measured | None
+    rho_min: float | None
+    bound: float | None
+
+    def cells(self, wording: Wording) -> tuple[str, ...]:
+        """As text, in the order of ``COLUMNS``."""
+        return (
+            self.variant,
+            self.regret.text(sign=wording.sign),
+            "" if self.ratio is None else self.ratio.text(sign=wording.sign),
+            "" if self.rho_min is None else wording.large(self.rho_min),
+            "" if self.bound is None else wording.large(self.bound),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Variants that played the same seeds in the same environment.
+
+    Attributes:
+        gap: the suboptimality gap, for headings and for the gap-dependent bound.
+        outcomes: one for each variant.
+    """
+
+    gap: float
+    outcomes: tuple[Outcome, ...]
+
+    @classmethod
+    def of(cls, results: Results, gap: float, *, workers: int) -> "Comparison":
+        """From the cells of the variants experiment at one gap, which so many workers ran."""
+        played = (results.where(variant=name, gap=gap) for name in VARIANTS)
+        return cls(gap=gap, outcomes=tuple(_outcome(own, workers) for own in played))
 
     @property
-    def steps(self) -> int:
-        """How many runs that is."""
-        return len(VARIANTS) * len(self.gaps) * self.seeds
+    def title(self) -> str:
+        """What sets this comparison apart."""
+        return f"Gap {self.gap:g}"
 
+    def rows(self) -> list[ComparisonRow]:
+        """One for each outcome, in their order."""
+        base = next(one for one in self.outcomes if _name(one) == BASELINE)
+        return [
+            ComparisonRow(
+                variant=_name(outcome),
+                regret=Measured.over_seeds(outcome.final),
+                ratio=Measured.ratio(outcome.final, base.final),
+                rho_min=_rho_min(outcome),
+                bound=self._bound(outcome),
+            )
+            for outcome in self.outcomes
+        ]
 
-# Paper: sec:expt-regret-time, cut short: a fiftieth of its horizon, a minute or two on two cores.
-SETTINGS = DemoSettings(
-    dim=5,
-    n_actions=25,
-    gaps=(0.0, 0.1),
-    privacy=Privacy(epsilon=1.0, delta=0.1),
-    horizon=50_000_000,
-    rounds=1_000_000,
-    seeds=8,
-)
-STEPS = SETTINGS.steps
+    def table(self, wording: Wording = ON_A_PAGE) -> Table:
+        """Pseudo-regret with its uncertainty, and the theory beside it."""
+        first = self.outcomes[0]
+        title = (
+            f"{self.title}: pseudo-regret after {first.simulation.rounds:,} rounds, mean "
+            f"{wording.sign} standard error over {_seeds(first)}"
+        )
+        cells = tuple(row.cells(wording) for row in self.rows())
+        return Table(title=title, columns=COLUMNS, rows=cells)
+
+    def sentence(self) -> str:
+        """The baseline, the least and the largest mean among the others."""
+        rows = {row.variant: row for row in self.rows()}
+        base = rows.pop(BASELINE)
+        text = f"{self.title}: {base.variant} lost {base.regret.text()}"
+        if not rows:
+            return f"{text}."
+        ordered = sorted(rows.values(), key=lambda row: row.regret.mean)
+        least, most = ordered[0], ordered[-1]
+        return (
+            f"{text}; of the others, {least.variant} has the smallest mean, "
+            f"{least.regret.text()}, and {most.variant} the largest, {most.regret.text()}."
+        )
+
+    def least_slack(self) -> float:
+        """The smallest factor by which a bound exceeds what was measured."""
+        slacks = (
+            row.bound / row.regret.mean
+            for row in self.rows()
+            if row.bound is not None and row.regret.mean > 0.0
+        )
+        return min(slacks, default=math.inf)
+
+    def panel(self) -> Panel:
+        """The curves."""
+        curves = (
+            Curve.over_seeds(_name(one), one.rounds.astype(np.float64), one.regrets)
+            for one in self.outcomes
+        )
+        return Panel(title=self.title, curves=tuple(curves))
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything that was measured, and the theory beside it."""
+        entries = [
+            {
+                **outcome.to_json(),
+                "ratio": None if row.ratio is None else row.ratio.to_json(),
+                "rho_min": row.rho_min,
+                "regret_bound": row.bound,
+            }
+            for outcome, row in zip(self.outcomes, self.rows(), strict=True)
+        ]
+        return {"gap": self.gap, "baseline": BASELINE, "variants": entries}
+
+    def _bound(self, outcome: Outcome) -> float | None:
+        """The smaller of the two theorems' bounds, where both apply."""
+        mechanism = outcome.simulation.mechanism
+        if mechanism.bounds is None:
+            return None
+        bound = theory.regret_bound(mechanism.setting, mechanism.bounds)
+        if self.gap == 0.0:
+            return bound
+        return min(
+            bound, theory.gap_regret_bound(mechanism.setting, mechanism.bounds, gap=self.gap)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class DemoResult:
     """What was played, and what came of it."""
 
-    settings: DemoSettings
+    sizes: VariantsSizes
     comparisons: tuple[Comparison, ...]
     provenance: Provenance
 
@@ -82,7 +184,15 @@ class DemoResult:
 
     def to_json(self) -> dict[str, Any]:
         """Everything, for programs."""
-        settings = {**asdict(self.settings), "gaps": list(self.settings.gaps)}
+        settings = {
+            "dim": DIM,
+            "n_actions": N_ACTIONS,
+            "gaps": list(GAPS),
+            "privacy": asdict(Privacy(epsilon=EPSILON, delta=DELTA)),
+            "horizon": HORIZON,
+            "rounds": self.sizes.rounds,
+            "seeds": self.sizes.seeds,
+        }
         return {
             "settings": settings,
             "comparisons": [one.to_json() for one in self.comparisons],
@@ -94,59 +204,44 @@ def run(
     *,
     jobs: int,
     on_step: Callable[[int], None] | None = None,
-    settings: DemoSettings = SETTINGS,
+    sizes: VariantsSizes = variants.DEMO,
 ) -> DemoResult:
     """Play all of it on ``jobs`` processes; ``on_step`` hears the number of runs done."""
     started, clock = datetime.now(UTC), time.perf_counter()
-    comparisons = []
-    for place, gap in enumerate(settings.gaps):
-        outcomes: list[Outcome] = []
-        for simulation in _simulations(settings, gap):
-            done = (place * len(VARIANTS) + len(outcomes)) * settings.seeds
-            outcomes.append(_play(simulation, settings, jobs=jobs, done=done, on_step=on_step))
-        comparisons.append(
-            Comparison(title=f"Gap {gap:g}", gap=gap, outcomes=tuple(outcomes), baseline=BASELINE)
-        )
-    seconds = time.perf_counter() - clock
+    kept = running.InMemory()
+    with running.BACKENDS["loky"](checks.count("jobs", jobs), None) as workers:
+        running.run(variants.EXPERIMENT.tasks_of(sizes), kept, workers, on_cell=on_step)
+    results = Results.of(kept.finished.values(), variants.NAME)
     return DemoResult(
-        settings=settings,
-        comparisons=tuple(comparisons),
+        sizes=sizes,
+        comparisons=tuple(Comparison.of(results, gap, workers=jobs) for gap in GAPS),
         provenance=Provenance.gathered(
-            command=COMMAND, started=started, seconds=seconds, workers=jobs
+            command=COMMAND, started=started, seconds=time.perf_counter() - clock, workers=jobs
         ),
     )
 
 
-def write_report(result: DemoResult, out: Path) -> Path:
+def write_page(result: DemoResult, out: Path) -> Path:
     """Write ``report.html`` into a folder, which is made if need be, and say where it is."""
     return _page(result).write(out / "report.html")
 
 
-def _simulations(settings: DemoSettings, gap: float) -> Iterator[Simulation]:
-    environment = Sphere(dim=settings.dim, n_actions=settings.n_actions, gap=gap)
-    setting = Setting(problem=environment.problem, horizon=settings.horizon)
-    for variant in VARIANTS.values():
-        mechanism = variant.mechanism(setting, settings.privacy if variant.private else None)
-        yield Simulation(environment=environment, mechanism=mechanism, rounds=settings.rounds)
-
-
-def _play(
-    simulation: Simulation,
-    settings: DemoSettings,
-    *,
-    jobs: int,
-    done: int,
-    on_step: Callable[[int], None] | None,
-) -> Outcome:
-    def on_seed(count: int) -> None:
-        if on_step is not None:
-            on_step(done + count)
-
-    return simulate(simulation, seeds=range(settings.seeds), jobs=jobs, on_seed=on_seed)
+def _outcome(results: Results, workers: int) -> Outcome:
+    """All seeds of one variant, as `discreet simulate` reports them."""
+    sample = results.sample()
+    play = Play(**results.cells[0].settings)  # type: ignore[arg-type]  # its own fields
+    return Outcome(
+        simulation=play.simulation(),
+        asked=len(sample.seeds),
+        seeds=list(sample.seeds),
+        rounds=sample.rounds.astype(np.int64),
+        regrets=sample.values,
+        seconds=sum(cell.seconds for cell in results.cells) / workers,
+    )
 
 
 def _page(result: DemoResult) -> Page:
-    comparisons, settings = result.comparisons, result.settings
+    comparisons, sizes = result.comparisons, result.sizes
     outcomes = comparisons[0].outcomes
     kinds = Table(
         title="The table of variants, as the command discreet variants lists it",
@@ -156,27 +251,27 @@ def _page(result: DemoResult) -> Page:
     )
     return Page(
         title="What privacy costs a bandit",
-        lead=tuple(Prose(text) for text in (WHAT_IT_IS, _what_was_played(settings))),
+        lead=tuple(Prose(text) for text in (WHAT_IT_IS, _what_was_played(sizes))),
         sections=(
-            Section(
+            PageSection(
                 heading="Regret over time",
                 blocks=(
                     *(Prose(one.sentence()) for one in comparisons),
-                    comparison.logarithmic_curves(comparisons),
-                    comparison.plain_curves(comparisons),
+                    logarithmic_curves(comparisons).block(),
+                    plain_curves(comparisons).block(),
                 ),
             ),
-            Section(
+            PageSection(
                 heading="The numbers, and the theory beside them",
                 blocks=(*(one.table() for one in comparisons), Prose(_how_to_read(result))),
             ),
-            Section(heading="The variants", blocks=(kinds,)),
-            Section(
+            PageSection(heading="The variants", blocks=(kinds,)),
+            PageSection(
                 heading="What is promised",
-                blocks=(comparison.guarantees(outcomes), Prose(_a_caution(settings))),
+                blocks=(guarantees(outcomes), Prose(A_CAUTION)),
             ),
         ),
-        provenance=result.provenance.facts(*_facts(settings)),
+        provenance=result.provenance.facts(*_facts(sizes)),
     )
 
 
@@ -190,51 +285,110 @@ WHAT_IT_IS = (
 )
 
 
-def _what_was_played(settings: DemoSettings) -> str:
+def _what_was_played(sizes: VariantsSizes) -> str:
     return (
-        f"Each variant of LinUCB played {settings.rounds:,} rounds in the setting of Experiment "
+        f"Each variant of LinUCB played {sizes.rounds:,} rounds in the setting of Experiment "
         "2 of “Differentially Private Contextual Linear Bandits” (Shariff and Sheffet, 2018): "
-        f"{settings.n_actions} fresh unit vectors in {settings.dim} dimensions every round, "
-        f"rewards of plus or minus one, epsilon {settings.privacy.epsilon:g} and delta "
-        f"{settings.privacy.delta:g}. The gap is the least by which the best action's mean reward "
+        f"{N_ACTIONS} fresh unit vectors in {DIM} dimensions every round, "
+        f"rewards of plus or minus one, epsilon {EPSILON:g} and delta "
+        f"{DELTA:g}. The gap is the least by which the best action's mean reward "
         "exceeds every other's. Noise and confidence are calibrated for the paper's horizon of "
-        f"{settings.horizon:,} rounds, of which these are the first. All variants play the same "
-        f"{settings.seeds} worlds."
+        f"{HORIZON:,} rounds, of which these are the first. All variants play the same "
+        f"{sizes.seeds} worlds."
     )
 
 
-def _a_caution(settings: DemoSettings) -> str:
-    return (
-        f"A delta of {settings.privacy.delta:g} is the paper's, kept so that results can be "
-        "compared. It promises little to real people: take one well below one over their number."
-    )
+A_CAUTION = (
+    f"A delta of {DELTA:g} is the paper's, kept so that results can be compared. It promises "
+    "little to real people: take one well below one over their number."
+)
 
 
 def _how_to_read(result: DemoResult) -> str:
-    settings = result.settings
+    sizes = result.sizes
     slack = min(one.least_slack() for one in result.comparisons)
-    most = 2 * TOP_MEAN * settings.horizon
+    worst = 2 * Sphere.best_mean  # from the best mean to minus that
     return (
         f"Ratio is the mean pseudo-regret over that of {BASELINE}. rho_min is the lower bound on "
         "the eigenvalues of the regularizer that a variant's noise and shift amount to; "
         f"{DEFAULT} has neither that nor a regret theorem. Bound is what the paper's theorems "
-        f"promise about the regret over all {settings.horizon:,} rounds with high probability: "
+        f"promise about the regret over all {HORIZON:,} rounds with high probability: "
         "thm:linucb-regret, or thm:linucb-gap-regret where there is a gap "
         f"and it is smaller. Every bound is at least {slack:,.0f} times what was measured, in "
-        f"{settings.rounds:,} rounds. As no action here costs more than {2 * TOP_MEAN:g} a round, "
-        f"a bound above {most:,.0f} says nothing. With {settings.seeds} seeds the standard errors "
-        "themselves are rough."
+        f"{sizes.rounds:,} rounds. As no action here costs more than {worst:g} a round, "
+        f"a bound above {worst * HORIZON:,.0f} says nothing. With {sizes.seeds} seeds the standard "
+        "errors themselves are rough."
     )
 
 
-def _facts(settings: DemoSettings) -> tuple[tuple[str, str], ...]:
-    gaps = " and ".join(f"{gap:g}" for gap in settings.gaps)
+def _facts(sizes: VariantsSizes) -> tuple[tuple[str, str], ...]:
+    gaps = " and ".join(f"{gap:g}" for gap in GAPS)
     played = (
-        f"sphere environment, dim {settings.dim}, {settings.n_actions} actions, gap {gaps}, "
-        f"epsilon {settings.privacy.epsilon:g}, delta {settings.privacy.delta:g}, horizon "
-        f"{settings.horizon:,}, failure probability 1/horizon, {settings.rounds:,} rounds"
+        f"sphere environment, dim {DIM}, {N_ACTIONS} actions, gap {gaps}, "
+        f"epsilon {EPSILON:g}, delta {DELTA:g}, horizon "
+        f"{HORIZON:,}, failure probability 1/horizon, {sizes.rounds:,} rounds"
     )
     return (
         ("settings", played),
-        ("seeds", f"0 to {settings.seeds - 1}"),
+        ("seeds", f"0 to {sizes.seeds - 1}"),
     )
+
+
+def logarithmic_curves(comparisons: Sequence[Comparison]) -> Exhibit:
+    """The regret curves on logarithmic axes, which hold small and large regrets alike."""
+    means = [row.regret.mean for one in comparisons for row in one.rows()]
+    least, most = min(means), max(means)
+    reason = ""
+    if least > 0.0:
+        reason = f", because the largest regret here is {most / least:,.0f} times the smallest"
+    return Exhibit(
+        name="demo-log",
+        drawings=regret_drawings([one.panel() for one in comparisons], prefix="log"),
+        caption=(
+            f"{_what_is_drawn(comparisons)} Both axes are logarithmic (equal steps multiply by "
+            f"equal factors){reason}. Where a curve is flat, regret hardly "
+            "grows any more."
+        ),
+    )
+
+
+def plain_curves(comparisons: Sequence[Comparison]) -> Exhibit:
+    """The regret curves on plain axes, which show differences among the largest."""
+    return Exhibit(
+        name="demo-plain",
+        drawings=regret_drawings(
+            [one.panel() for one in comparisons], logarithmic=False, prefix="plain"
+        ),
+        caption=(
+            "The same curves on plain axes, which show the differences among the largest. "
+            f"{_what_is_drawn(comparisons)} Where bands overlap, read nothing into the order."
+        ),
+    )
+
+
+def guarantees(outcomes: Sequence[Outcome]) -> Facts:
+    """What each variant promises; variants that promise the same, for the same reason, together."""
+    names: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        sentence = str(outcome.simulation.mechanism.guarantee)
+        names.setdefault(sentence, []).append(_name(outcome))
+    return Facts(tuple((", ".join(who), sentence) for sentence, who in names.items()))
+
+
+def _what_is_drawn(comparisons: Sequence[Comparison]) -> str:
+    count = _seeds(comparisons[0].outcomes[0])
+    return f"Lines are means over {count}; shaded bands reach one standard error either side."
+
+
+def _rho_min(outcome: Outcome) -> float | None:
+    bounds = outcome.simulation.mechanism.bounds
+    return None if bounds is None else bounds.rho_min
+
+
+def _name(outcome: Outcome) -> str:
+    return outcome.simulation.mechanism.variant
+
+
+def _seeds(outcome: Outcome) -> str:
+    count = len(outcome.seeds)
+    return f"{count} seed{'' if count == 1 else 's'}"

@@ -8,22 +8,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.experiments import _published as published
 from discreet.experiments._claims import Claim, Interval, LogMeans, PowerLaw, only_if
-from discreet.experiments._experiment import Experiment, Scale
+from discreet.experiments._experiment import Experiment, Results, Sample, Scale
 from discreet.experiments._play import Play
-from discreet.experiments._results import Results, Sample
 from discreet.report import _figures as figures
-from discreet.report._curves import Curve, Guide, Panel
-from discreet.report._exhibit import Exhibit
+from discreet.report._curves import LOGARITHMIC, Curve, Guide, Panel
 from discreet.report._numbers import grouped
 from discreet.report._page import Table
-from discreet.report._scales import LOGARITHMIC
 
 NAME = "dimension"
 SOURCE = "sec:expt-regret-vs-d"
 REWARDS = {"signs": "plus or minus one", "gaussian": "Gaussian"}
 SLOPES = {"signs": (1.8, 2.1), "gaussian": (1.7, 2.0)}  # what counts as the published slope
+# The authors' best-fit lines of fig:expt1-regret-vs-d: factor and exponent of factor * d**exponent.
+FITS = {"signs": (2.437, 1.988), "gaussian": (4.704, 1.85)}
 TOLERANCE = 0.25  # how far from a published fit still counts as agreeing
 MIDDLE = 16  # where the fits are compared
 ROUNDS = 100_000
@@ -31,7 +29,7 @@ LARGEST = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sizes:
+class DimensionSizes:
     """How much is played: rounds, and how many seeds for each number of features."""
 
     rounds: int
@@ -41,18 +39,19 @@ class Sizes:
 # Log-spaced as in the paper. A round costs about d**4 operations, so large d gets fewer seeds,
 # and needs fewer: its relative spread is smaller.
 SIZES = {
-    Scale.SMOKE: Sizes(rounds=500, seeds={4: 2, 6: 2, 8: 2}),
-    Scale.QUICK: Sizes(rounds=ROUNDS, seeds={4: 16, 6: 16, 8: 16, 11: 12, 16: 8, 23: 4, 32: 3}),
-    Scale.FULL: Sizes(
+    Scale.SMOKE: DimensionSizes(rounds=500, seeds={4: 2, 6: 2, 8: 2}),
+    Scale.QUICK: DimensionSizes(
+        rounds=ROUNDS, seeds={4: 16, 6: 16, 8: 16, 11: 12, 16: 8, 23: 4, 32: 3}
+    ),
+    Scale.FULL: DimensionSizes(
         rounds=ROUNDS,
         seeds={4: 64, 6: 64, 8: 48, 11: 48, 16: 32, 23: 16, 32: 12, 45: 8, LARGEST: 6},
     ),
 }
 
 
-def cells(scale: Scale) -> list[Play]:
+def cells(sizes: DimensionSizes) -> list[Play]:
     """Both kinds of rewards, every dimension, the large ones first."""
-    sizes = SIZES[scale]
     return [
         Play(
             variant="nonprivate",
@@ -119,7 +118,7 @@ def _superlinear(results: Results, fits: dict[str, PowerLaw]) -> Claim:
 
 def _slope(results: Results, rewards: str, found: PowerLaw) -> Claim:
     low, high = SLOPES[rewards]
-    theirs = published.DIMENSION_FITS[rewards][1]
+    theirs = FITS[rewards][1]
     whole = _dims(results)[-1] >= LARGEST
     return Claim(
         name=f"slope-{rewards}",
@@ -133,7 +132,7 @@ def _slope(results: Results, rewards: str, found: PowerLaw) -> Claim:
 
 
 def _level(results: Results, rewards: str, found: PowerLaw) -> Claim:
-    factor, exponent = published.DIMENSION_FITS[rewards]
+    factor, exponent = FITS[rewards]
     theirs = factor * MIDDLE**exponent
     ours = found.at(MIDDLE)
     verdict = ours.verdict(least=theirs * (1 - TOLERANCE), most=theirs * (1 + TOLERANCE))
@@ -173,13 +172,11 @@ def _ratio_over_dims(results: Results) -> Interval:
 
 
 def _published_ratio() -> str:
-    (factor, exponent), (base, base_exponent) = (
-        published.DIMENSION_FITS[rewards] for rewards in ("gaussian", "signs")
-    )
+    (factor, exponent), (base, base_exponent) = (FITS[rewards] for rewards in ("gaussian", "signs"))
     return grouped(factor * MIDDLE**exponent / (base * MIDDLE**base_exponent))
 
 
-def show(results: Results) -> list[Exhibit]:
+def show(results: Results) -> list[figures.Exhibit]:
     """Regret over time by dimension, and at the end over the dimension."""
     over_time = [
         Panel(
@@ -193,7 +190,7 @@ def show(results: Results) -> list[Exhibit]:
         for rewards, words in REWARDS.items()
     ]
     return [
-        Exhibit(
+        figures.Exhibit(
             name="dimension-slope",
             drawings=figures.drawings(
                 [_log_log(results)], across=LOGARITHMIC, up=LOGARITHMIC, prefix="dimension-slope"
@@ -204,7 +201,7 @@ def show(results: Results) -> list[Exhibit]:
                 "our fitted lines. Dotted: the authors' fitted lines."
             ),
         ),
-        Exhibit(
+        figures.Exhibit(
             name="dimension-time",
             drawings=figures.regret_drawings(over_time, logarithmic=False, prefix="dimension-time"),
             caption=(
@@ -226,15 +223,14 @@ def _log_log(results: Results) -> Panel:
             Curve(label=rewards, rounds=dims, mean=mean, stderr=np.array(errors, dtype=float))
         )
         found = fit(results, rewards)
-        factor, exponent = published.DIMENSION_FITS[rewards]
+        factor, exponent = FITS[rewards]
         ours = np.array([found.at(dim).estimate for dim in dims])
         guides += [
             Guide(across=dims, up=ours, like=place),
             Guide(across=dims, up=factor * dims**exponent, like=place, dotted=True),
         ]
-    rounds = results.numbers("rounds")[0]
     return Panel(
-        title=f"After {rounds:,.0f} rounds",
+        title=f"After {results.rounds:,.0f} rounds",
         curves=tuple(curves),
         guides=tuple(guides),
         across="dimension d",
@@ -247,14 +243,14 @@ def tables(results: Results) -> list[Table]:
     rows = []
     for dim in _dims(results):
         row = [f"{dim}"]
-        for rewards, (factor, exponent) in published.DIMENSION_FITS.items():
+        for rewards, (factor, exponent) in FITS.items():
             sample = results.sample(rewards=rewards, dim=dim)
             row += [sample.measured().text(), grouped(factor * dim**exponent)]
         rows.append((*row, f"{len(results.sample(rewards='signs', dim=dim).seeds)}"))
     return [
         Table(
             title=(
-                f"Pseudo-regret after {results.numbers('rounds')[0]:,.0f} rounds, mean ± standard "
+                f"Pseudo-regret after {results.rounds:,.0f} rounds, mean ± standard "
                 "error over seeds, and the authors' fitted lines at that dimension"
             ),
             columns=("d", "plus or minus one", "authors' fit", "Gaussian", "authors' fit", "seeds"),
@@ -272,6 +268,7 @@ EXPERIMENT = Experiment(
         "rounds, alpha one over that, d log-spaced from 4 to 64; rewards of plus or minus one, "
         "and rewards with Gaussian noise of variance 1."
     ),
+    sizes=SIZES,
     cells=cells,
     claims=claims,
     figures=show,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from discreet import theory
 from discreet.experiments import _lower_bounds_shown as shown
 from discreet.experiments._claims import Claim, Verdict, all_of, only_if, ratio_interval
-from discreet.experiments._experiment import Experiment, Scale
+from discreet.experiments._experiment import Experiment, Results, Scale
 from discreet.experiments._pulling import (
     ARMS,
     CONTEXTS,
@@ -27,7 +27,6 @@ from discreet.experiments._pulling import (
     Tally,
     tallies,
 )
-from discreet.experiments._results import Results
 from discreet.report._numbers import grouped
 
 F64 = NDArray[np.float64]
@@ -45,7 +44,7 @@ STRICT = 0.5  # the largest epsilon at which learners are compared
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sizes:
+class LowerBoundsSizes:
     """How much is played.
 
     Attributes:
@@ -70,7 +69,7 @@ EDGE = (math.log(2), 0.25)
 TARGETS = tuple((eps, delta) for eps in (0.1, 0.3, math.log(2)) for delta in (0.01, 0.1, 0.25))
 
 SIZES = {
-    Scale.SMOKE: Sizes(
+    Scale.SMOKE: LowerBoundsSizes(
         horizons=(10_000, 30_000),
         n_arms=(3, 5),
         epsilons=(0.2, 1.0),
@@ -79,7 +78,7 @@ SIZES = {
         targets=(EDGE,),
         context_seeds=2,
     ),
-    Scale.QUICK: Sizes(
+    Scale.QUICK: LowerBoundsSizes(
         horizons=(100_000, 1_000_000, 10_000_000),
         n_arms=(5, 10, 20),
         epsilons=(0.05, 0.1, 0.2, 0.5, 1.0),
@@ -88,7 +87,7 @@ SIZES = {
         targets=TARGETS,
         context_seeds=4,
     ),
-    Scale.FULL: Sizes(
+    Scale.FULL: LowerBoundsSizes(
         horizons=(100_000, 1_000_000, 10_000_000),
         n_arms=(2, 5, 10, 20, 40),
         epsilons=(0.05, 0.07, 0.1, 0.2, 0.35, 0.6, 1.0),
@@ -101,9 +100,8 @@ SIZES = {
 }
 
 
-def cells(scale: Scale) -> list[Pulling]:
+def cells(sizes: LowerBoundsSizes) -> list[Pulling]:
     """Both games; the cells that take longest first."""
-    sizes = SIZES[scale]
     slow: dict[str, float] = {
         "dpucb": 2.0,
         "ucb1": 1.0,
@@ -114,7 +112,7 @@ def cells(scale: Scale) -> list[Pulling]:
     return sorted(every, key=lambda cell: -cell.horizon * slow.get(cell.learner, 1e-6))
 
 
-def _context_cells(sizes: Sizes) -> Iterator[Pulling]:
+def _context_cells(sizes: LowerBoundsSizes) -> Iterator[Pulling]:
     for seed in range(sizes.context_seeds):
         for epsilon, delta in sizes.targets:
             for learner in (RESPONSE, *JOINT):
@@ -131,7 +129,7 @@ def _context_cells(sizes: Sizes) -> Iterator[Pulling]:
                 )
 
 
-def _arm_cells(sizes: Sizes) -> Iterator[Pulling]:
+def _arm_cells(sizes: LowerBoundsSizes) -> Iterator[Pulling]:
     learners: list[tuple[str, float | None]] = [
         *((name, None) for name in NOISELESS.values()),
         *((name, epsilon) for name in PRIVATE for epsilon in sizes.epsilons),
@@ -377,6 +375,7 @@ EXPERIMENT = Experiment(
         "successive elimination, with the batches of Sajed and Sheffet (dpse) and with smaller "
         "ones for the same proof (dpse-joint)."
     ),
+    sizes=SIZES,
     cells=cells,
     claims=claims,
     figures=shown.show,

@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet import theory
+from discreet.experiments._experiment import F64, Results
 from discreet.experiments._pulling import (
     CONTEXTS,
     NOISELESS,
@@ -16,15 +16,10 @@ from discreet.experiments._pulling import (
     Tally,
     tallies,
 )
-from discreet.experiments._results import Results
 from discreet.report import _figures as figures
-from discreet.report._curves import Curve, Guide, Panel
-from discreet.report._exhibit import Exhibit
+from discreet.report._curves import LOGARITHMIC, Curve, Guide, Panel
 from discreet.report._numbers import grouped, short
 from discreet.report._page import Table
-from discreet.report._scales import LOGARITHMIC
-
-F64 = NDArray[np.float64]
 
 READING = (
     (
@@ -112,13 +107,13 @@ def _r_squared(values: F64, fit: F64) -> float:
     return 1.0 - float(((values - fit) ** 2).sum()) / around if around > 0.0 else math.nan
 
 
-def show(results: Results) -> list[Exhibit]:
+def show(results: Results) -> list[figures.Exhibit]:
     """Both games."""
     found = tallies(results)
     return [_contexts(results), _pulls(found), _price(found)]
 
 
-def _contexts(results: Results) -> Exhibit:
+def _contexts(results: Results) -> figures.Exhibit:
     games = results.where(game=CONTEXTS)
     targets = sorted(
         {(float(c.settings["epsilon"] or 0), float(c.settings["delta"] or 0)) for c in games.cells}
@@ -140,7 +135,7 @@ def _contexts(results: Results) -> Exhibit:
                 guides=(Guide(across=rounds, up=rounds / 4, like=1, dotted=True),),
             )
         )
-    return Exhibit(
+    return figures.Exhibit(
         name="lower-bounds-contexts",
         drawings=figures.regret_drawings(panels, prefix="lower-bounds-contexts"),
         caption=(
@@ -156,12 +151,12 @@ def _middle(values: list[int]) -> int:
     return values[len(values) // 2]
 
 
-def _pulls(found: dict[Key, Tally]) -> Exhibit:
+def _pulls(found: dict[Key, Tally]) -> figures.Exhibit:
     horizon = max(key.horizon for key in found)
     n_arms = _middle(sorted({key.n_arms for key in found}))
     seeds = len(next(iter(found.values())).regrets)
     panels = [_pulls_panel(found, Key("", n_arms, gap, horizon, None)) for gap in gaps_of(found)]
-    return Exhibit(
+    return figures.Exhibit(
         name="lower-bounds-pulls",
         drawings=figures.drawings(
             panels, across=LOGARITHMIC, up=LOGARITHMIC, prefix="lower-bounds-pulls"
@@ -192,9 +187,9 @@ def _pulls_panel(found: dict[Key, Tally], place: Key) -> Panel:
     )
 
 
-def _price(found: dict[Key, Tally]) -> Exhibit:
+def _price(found: dict[Key, Tally]) -> figures.Exhibit:
     panels = [panel for gap in gaps_of(found) if (panel := _price_panel(found, gap)).curves]
-    return Exhibit(
+    return figures.Exhibit(
         name="lower-bounds-price",
         drawings=figures.drawings(
             panels, across=LOGARITHMIC, up=LOGARITHMIC, prefix="lower-bounds-price"

@@ -1,21 +1,31 @@
-"""The cell that most experiments use: a variant in an environment, one seed, from start to end."""
+"""The cell that most experiments use: a variant in an environment, one seed, from start to end.
+
+With it comes the setting of the paper's second experiment, which most of them start from. Source:
+Roshan Shariff and Or Sheffet, "Differentially Private Contextual Linear Bandits", NeurIPS 2018,
+arXiv:1810.00068, section "Experiments".
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.experiments._cell import Reading
-from discreet.experiments._results import REGRET
+from discreet.experiments._experiment import F64, REGRET, Reading
 from discreet.mechanism import Mechanism
-from discreet.mechanism.variants import named
+from discreet.mechanism.variants import Named, named
 from discreet.privacy import Privacy
-from discreet.problem import Setting
+from discreet.problem import Problem, Setting
 from discreet.simulation import Simulation, run_seed
 from discreet.simulation.environments import REWARDS, Basis, Environment, Fixed, Sphere
 
 I64 = NDArray[np.int64]
+
+EPSILON, DELTA = 1.0, 0.1
+DIM, N_ACTIONS = 5, 25
+HORIZON = 50_000_000  # sec:expt-regret-time
+SHOWN = 20_000_000  # where the paper cuts its curves off
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +45,7 @@ class Play:
         horizon: the rounds that everything is calibrated for; alpha is one over it.
         rounds: the rounds that are played.
         shown: up to where the regret is recorded densely; after that, sparsely.
-        points: how densely.
+        points: how densely; None for the checkpoints of `Simulation`.
         seed: which world, and which noise.
     """
 
@@ -51,11 +61,13 @@ class Play:
     horizon: int
     rounds: int
     shown: int
-    points: int = 40
+    points: int | None = 40
     seed: int
 
     def checkpoints(self) -> I64:
         """Evenly spaced and log-spaced rounds up to ``shown``, then six more."""
+        if self.points is None:
+            return self.simulation().checkpoints()
         even = np.linspace(0, self.shown, self.points + 1)[1:]
         growing = np.geomspace(1, self.shown, self.points // 2)
         later = np.linspace(self.shown, self.rounds, 7)
@@ -72,27 +84,21 @@ class Play:
         row = named(self.variant)
         if self.rho_min is not None:
             row = row.with_rho_min(self.rho_min)
-        setting = Setting(problem=self._environment().problem, horizon=self.horizon)
-        return row.mechanism(setting, self._privacy() if row.private else None)
+        return calibrated(row, self._environment().problem, self.horizon, self.epsilon, self.delta)
 
     def prepare(self) -> None:
-        """Play one round."""
-        run_seed(self.simulation(), self.seed, np.array([1]))
+        """Play one round of this, and of a variant for each of the two compiled loops."""
+        loops = (paper_play(variant, rounds=1, seed=0) for variant in ("tight", "nonprivate"))
+        for play in (self, *loops):
+            run_seed(play.simulation(), play.seed, np.array([1]))
 
     def run(self) -> list[Reading]:
         """Play all rounds."""
         checkpoints = self.checkpoints()
-        regrets = run_seed(self.simulation(), self.seed, checkpoints)
-        return [
-            Reading(REGRET, int(at), float(regret))
-            for at, regret in zip(checkpoints, regrets, strict=True)
-        ]
+        return regret_readings(checkpoints, run_seed(self.simulation(), self.seed, checkpoints))
 
     def _environment(self) -> Environment:
         return ENVIRONMENTS[self.environment](self)
-
-    def _privacy(self) -> Privacy:
-        return Privacy(epsilon=self.epsilon, delta=self.delta)  # type: ignore[arg-type]  # it checks
 
 
 ENVIRONMENTS: dict[str, Callable[[Play], Environment]] = {
@@ -104,3 +110,35 @@ ENVIRONMENTS: dict[str, Callable[[Play], Environment]] = {
     ),
     "basis": lambda play: Basis(dim=play.dim, rewards=REWARDS[play.rewards]),
 }
+
+
+def paper_play(variant: str, *, rounds: int, seed: int, **changed: Any) -> Play:  # noqa: ANN401  # fields of Play
+    """A cell of the paper's second experiment, but for the fields that are changed."""
+    private = named(variant).private
+    paper = {
+        "dim": DIM,
+        "n_actions": N_ACTIONS,
+        "epsilon": EPSILON if private else None,
+        "delta": DELTA if private else None,
+        "horizon": HORIZON,
+        "shown": rounds,
+    }
+    return Play(variant=variant, rounds=rounds, seed=seed, **{**paper, **changed})
+
+
+def calibrated(
+    row: Named, problem: Problem, horizon: int, epsilon: float | None, delta: float | None
+) -> Mechanism:
+    """A variant, calibrated; one that promises nothing ignores the privacy target."""
+    target = None
+    if row.private:
+        target = Privacy(epsilon=epsilon, delta=delta)  # type: ignore[arg-type]  # it checks
+    return row.mechanism(Setting(problem=problem, horizon=horizon), target)
+
+
+def regret_readings(checkpoints: I64, regrets: F64) -> list[Reading]:
+    """The pseudo-regret at each checkpoint."""
+    return [
+        Reading(REGRET, int(at), float(regret))
+        for at, regret in zip(checkpoints, regrets, strict=True)
+    ]

@@ -5,11 +5,11 @@ optimism 1. The statements that are judged are the project's own aims.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discreet.experiments import _pricing as pricing
 from discreet.experiments._claims import (
     Claim,
     Interval,
@@ -18,30 +18,155 @@ from discreet.experiments._claims import (
     only_if,
     ratio_interval,
 )
-from discreet.experiments._experiment import Experiment
-from discreet.experiments._pricing import (
-    BESIDE,
-    CURVES,
-    DIM,
-    ENVIRONMENTS,
-    LARGE_EPSILON,
-    MAIN,
-    REGULARIZERS,
-    TELLING,
-    WIDE,
-    Target,
-    World,
-)
-from discreet.experiments._results import Results
+from discreet.experiments._experiment import F64, Experiment, Results, Sample, Scale
+from discreet.experiments._play import DELTA, DIM, EPSILON, N_ACTIONS, Play, paper_play
 from discreet.report import _figures as figures
-from discreet.report._curves import Curve, Guide, Panel
-from discreet.report._exhibit import Exhibit
+from discreet.report._curves import Curve, Guide, Logarithmic, Panel
 from discreet.report._numbers import Measured
 from discreet.report._page import Table
-from discreet.report._scales import Logarithmic
 
 NAME = "price"
 SOURCE = "the project's own aims"
+ENVIRONMENTS = ("sphere", "fixed", "basis")
+DIMS = (5, 20)
+DELTAS = (0.1, 1e-6)
+EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
+TELLING = 1_000_000  # the rounds that the aims speak of
+LARGE_EPSILON = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceWorld:
+    """Where it is played."""
+
+    environment: str
+    dim: int
+    gap: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceTarget:
+    """What privacy is promised."""
+
+    epsilon: float
+    delta: float
+
+
+MAIN = PriceTarget(epsilon=EPSILON, delta=DELTA)
+# One curve each: a world and a delta.
+CURVES = tuple(
+    (PriceWorld(environment=environment, dim=dim), delta)
+    for environment in ENVIRONMENTS
+    for dim in DIMS
+    for delta in DELTAS
+)
+# Here the paper's `gaussian` plays too.
+BESIDE = (
+    PriceWorld(environment="sphere", dim=DIM),
+    PriceWorld(environment="sphere", dim=DIM, gap=0.1),
+)
+# Here the non-private learner plays with other regularizers than its own, which is 1, too.
+WIDE = PriceWorld(environment="sphere", dim=20)
+REGULARIZERS = (10.0, 100.0, 1000.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceSizes:
+    """How much is played: privacy targets, rounds, and seeds for each number of features."""
+
+    epsilons: tuple[float, ...]
+    rounds: int
+    seeds: dict[int, int]
+
+
+# With 20 features a round costs about six times as much as with 5.
+SIZES = {
+    Scale.SMOKE: PriceSizes(epsilons=(EPSILON, LARGE_EPSILON), rounds=2_000, seeds={5: 2, 20: 2}),
+    Scale.QUICK: PriceSizes(epsilons=EPSILONS, rounds=100_000, seeds={5: 16, 20: 8}),
+    Scale.FULL: PriceSizes(epsilons=EPSILONS, rounds=TELLING, seeds={5: 24, 20: 6}),
+}
+
+
+def cells(sizes: PriceSizes) -> list[Play]:
+    """Every world, target and seed; many features first."""
+    return list(_cells(sizes))
+
+
+def _cells(sizes: PriceSizes) -> Iterator[Play]:
+    targets = [PriceTarget(epsilon=one, delta=other) for one in sizes.epsilons for other in DELTAS]
+    for dim in reversed(DIMS):
+        for environment in ENVIRONMENTS:
+            world = PriceWorld(environment=environment, dim=dim)
+            for seed in range(sizes.seeds[dim]):
+                yield _play(sizes, "nonprivate", world, None, seed)
+                for target in targets:
+                    yield _play(sizes, "tight", world, target, seed)
+    for regularizer in REGULARIZERS:
+        for seed in range(sizes.seeds[WIDE.dim]):
+            yield replace(_play(sizes, "nonprivate", WIDE, None, seed), rho_min=regularizer)
+    for world in BESIDE:
+        for seed in range(sizes.seeds[world.dim]):
+            yield _play(sizes, "gaussian", world, MAIN, seed)
+            if world.gap:
+                yield _play(sizes, "nonprivate", world, None, seed)
+                yield _play(sizes, "tight", world, MAIN, seed)
+
+
+def _play(
+    sizes: PriceSizes, variant: str, world: PriceWorld, target: PriceTarget | None, seed: int
+) -> Play:
+    return paper_play(
+        variant,
+        environment=world.environment,
+        dim=world.dim,
+        n_actions=world.dim if world.environment == "basis" else N_ACTIONS,
+        gap=world.gap,
+        epsilon=target.epsilon if target else None,
+        delta=target.delta if target else None,
+        rounds=sizes.rounds,
+        points=10,
+        seed=seed,
+    )
+
+
+def _sample(
+    results: Results,
+    variant: str,
+    world: PriceWorld,
+    target: PriceTarget | None,
+    *,
+    regularizer: float | None = None,
+) -> Sample:
+    """The regret of a variant over time, with its own regularizer or another."""
+    return results.sample(
+        variant=variant,
+        environment=world.environment,
+        dim=world.dim,
+        gap=world.gap,
+        epsilon=target.epsilon if target else None,
+        delta=target.delta if target else None,
+        rho_min=regularizer,
+    )
+
+
+def _pairs(results: Results, world: PriceWorld, target: PriceTarget) -> tuple[F64, F64]:
+    """Regret with and without privacy, at the last round, for the same seeds."""
+    base = _sample(results, "nonprivate", world, None)
+    return _sample(results, "tight", world, target).paired(base)
+
+
+def price(results: Results, world: PriceWorld, target: PriceTarget) -> Measured:
+    """Mean regret with privacy over mean regret without; its standard error over shared seeds."""
+    found = Measured.ratio(*_pairs(results, world, target))
+    return found or Measured(mean=math.nan, stderr=None)
+
+
+def _regrets(results: Results, world: PriceWorld, delta: float) -> F64:
+    """Regret of `tight` per seed and epsilon, at the last round, shape (S, E)."""
+    targets = (PriceTarget(epsilon=one, delta=delta) for one in results.numbers("epsilon"))
+    return np.column_stack([_sample(results, "tight", world, one).final for one in targets])
+
+
 ALIKE = 1.5  # a price that counts as close to 1 at epsilon 10
 TITLES = {
     "sphere": "Price of privacy: 25 new actions a round",
@@ -56,10 +181,10 @@ WHERE = {
 ROOM = 1.25  # a factor above the curves, which begin high at the left, where the axis has its name
 # By world: the most that `tight` may pay over the non-private learner.
 MOST = {
-    World(environment="sphere", dim=DIM): 2.1,
-    World(environment="sphere", dim=DIM, gap=0.1): 3.0,
-    World(environment="fixed", dim=DIM): 2.2,
-    World(environment="basis", dim=DIM): 2.8,
+    PriceWorld(environment="sphere", dim=DIM): 2.1,
+    PriceWorld(environment="sphere", dim=DIM, gap=0.1): 3.0,
+    PriceWorld(environment="fixed", dim=DIM): 2.2,
+    PriceWorld(environment="basis", dim=DIM): 2.8,
 }
 # By world: the least that the paper's `gaussian` should pay over `tight`.
 SAVED = dict(zip(BESIDE, (50.0, 60.0), strict=True))
@@ -90,28 +215,28 @@ def claims(results: Results) -> list[Claim]:
     ]
 
 
-def _price(results: Results, world: World, target: Target) -> Interval:
-    return ratio_interval(*pricing.pairs(results, world, target))
+def _price_interval(results: Results, world: PriceWorld, target: PriceTarget) -> Interval:
+    return ratio_interval(*_pairs(results, world, target))
 
 
 def _enough(results: Results) -> bool:
-    return pricing.rounds(results) >= TELLING
+    return results.rounds >= TELLING
 
 
 def _played(results: Results) -> str:
-    return f"{pricing.rounds(results):,.0f} rounds"
+    return f"{results.rounds:,.0f} rounds"
 
 
-def _where(world: World) -> str:
+def _where(world: PriceWorld) -> str:
     return WHERE[world.environment].format(world.gap)
 
 
-def _key(world: World) -> str:
+def _key(world: PriceWorld) -> str:
     return f"{world.environment}-gap" if world.gap else world.environment
 
 
-def _affordable(results: Results, world: World, most: float) -> Claim:
-    found = _price(results, world, MAIN)
+def _affordable(results: Results, world: PriceWorld, most: float) -> Claim:
+    found = _price_interval(results, world, MAIN)
     return Claim(
         name=f"price-{_key(world)}",
         statement=(
@@ -126,9 +251,9 @@ def _affordable(results: Results, world: World, most: float) -> Claim:
     )
 
 
-def _saved(results: Results, world: World, least: float) -> Claim:
-    paper = pricing.sample(results, "gaussian", world, MAIN)
-    found = ratio_interval(*paper.paired(pricing.sample(results, "tight", world, MAIN)))
+def _saved(results: Results, world: PriceWorld, least: float) -> Claim:
+    paper = _sample(results, "gaussian", world, MAIN)
+    found = ratio_interval(*paper.paired(_sample(results, "tight", world, MAIN)))
     return Claim(
         name=f"saved-{_key(world)}",
         statement=(
@@ -143,21 +268,21 @@ def _saved(results: Results, world: World, least: float) -> Claim:
     )
 
 
-def _slope(results: Results, world: World, delta: float) -> Interval:
+def _slope(results: Results, world: PriceWorld, delta: float) -> Interval:
     """Of the logarithm of the price over that of epsilon: least squares for each seed.
 
     The non-private regret does not depend on epsilon, so it does not change the slope.
     """
     across = np.log(results.numbers("epsilon"))
     around = across - across.mean()
-    slopes = np.log(pricing.regrets(results, world, delta)) @ around / (around @ around)
+    slopes = np.log(_regrets(results, world, delta)) @ around / (around @ around)
     return mean_interval(np.asarray(slopes))
 
 
 def _falls(results: Results) -> Claim:
     slopes = [_slope(results, *one) for one in CURVES]
     steepest, flattest = (pick(slopes, key=lambda one: one.estimate) for pick in (min, max))
-    steps = [np.diff(pricing.regrets(results, *one).mean(axis=0)) for one in CURVES]
+    steps = [np.diff(_regrets(results, *one).mean(axis=0)) for one in CURVES]
     falling = sum(int((one < 0.0).sum()) for one in steps)
     return Claim(
         name="price-falls",
@@ -178,9 +303,10 @@ def _falls(results: Results) -> Claim:
 
 
 def _close_to_one(results: Results) -> Claim:
-    target = Target(epsilon=LARGE_EPSILON, delta=MAIN.delta)
+    target = PriceTarget(epsilon=LARGE_EPSILON, delta=MAIN.delta)
     found = {
-        name: _price(results, World(environment=name, dim=DIM), target) for name in ENVIRONMENTS
+        name: _price_interval(results, PriceWorld(environment=name, dim=DIM), target)
+        for name in ENVIRONMENTS
     }
     return Claim(
         name="price-at-epsilon-10",
@@ -198,13 +324,13 @@ def _close_to_one(results: Results) -> Claim:
     )
 
 
-def _label(world: World, delta: float) -> str:
+def _label(world: PriceWorld, delta: float) -> str:
     return f"d {world.dim}, δ {delta:g}".replace("e-0", "e-")
 
 
-def _curve(results: Results, world: World, delta: float) -> Curve:
+def _curve(results: Results, world: PriceWorld, delta: float) -> Curve:
     epsilons = results.numbers("epsilon")
-    prices = [pricing.price(results, world, Target(epsilon=one, delta=delta)) for one in epsilons]
+    prices = [price(results, world, PriceTarget(epsilon=one, delta=delta)) for one in epsilons]
     return Curve(
         label=_label(world, delta),
         rounds=np.array(epsilons),
@@ -226,11 +352,11 @@ def _panel(results: Results, environment: str) -> Panel:
     )
 
 
-def show(results: Results) -> list[Exhibit]:
+def show(results: Results) -> list[figures.Exhibit]:
     """The price over epsilon, a panel for each environment, a curve for each d and delta."""
     panels = [_panel(results, environment) for environment in ENVIRONMENTS]
     return [
-        Exhibit(
+        figures.Exhibit(
             name=NAME,
             drawings=figures.drawings(panels, across=Prices(), up=Prices(), prefix=NAME),
             caption=(
@@ -256,10 +382,8 @@ def _prices(results: Results, environment: str) -> Table:
     for world, delta in CURVES:
         if world.environment != environment:
             continue
-        base = pricing.sample(results, "nonprivate", world, None)
-        prices = (
-            pricing.price(results, world, Target(epsilon=one, delta=delta)) for one in epsilons
-        )
+        base = _sample(results, "nonprivate", world, None)
+        prices = (price(results, world, PriceTarget(epsilon=one, delta=delta)) for one in epsilons)
         rows.append(
             (
                 _label(world, delta),
@@ -281,10 +405,8 @@ def _prices(results: Results, environment: str) -> Table:
 def _beside(results: Results) -> Table:
     rows = []
     for world in SAVED:
-        tight, paper = (
-            pricing.sample(results, name, world, MAIN) for name in ("tight", "gaussian")
-        )
-        base = pricing.sample(results, "nonprivate", world, None)
+        tight, paper = (_sample(results, name, world, MAIN) for name in ("tight", "gaussian"))
+        base = _sample(results, "nonprivate", world, None)
         price, saved = (Measured.ratio(*one) for one in (tight.paired(base), paper.paired(tight)))
         rows.append(
             (
@@ -313,10 +435,10 @@ def _beside(results: Results) -> Table:
 
 
 def _regularized(results: Results) -> Table:
-    own = pricing.sample(results, "nonprivate", WIDE, None)
+    own = _sample(results, "nonprivate", WIDE, None)
     rows = [("1 (its own)", own.measured().text(), "1")]
     for regularizer in REGULARIZERS:
-        other = pricing.sample(results, "nonprivate", WIDE, None, regularizer=regularizer)
+        other = _sample(results, "nonprivate", WIDE, None, regularizer=regularizer)
         ratio = Measured.ratio(*other.paired(own))
         text = "" if ratio is None else ratio.text()
         rows.append((f"{regularizer:,.0f}", other.measured().text(), text))
@@ -341,7 +463,8 @@ EXPERIMENT = Experiment(
         "one, the horizon is 50,000,000, alpha one over that. The paper's Gaussian variant plays "
         "beside them in one setting. This experiment and its statements are ours, not the paper's."
     ),
-    cells=pricing.cells,
+    sizes=SIZES,
+    cells=cells,
     claims=claims,
     figures=show,
     tables=tables,

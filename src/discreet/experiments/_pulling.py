@@ -12,15 +12,12 @@ from discreet.baselines import Arms, Elimination, UpperConfidence
 from discreet.baselines._learner import Rule
 from discreet.baselines._simulate import run_seed
 from discreet.baselines.standard import TwoContexts, play_response
-from discreet.experiments._cell import Reading
-from discreet.experiments._results import REGRET, Results
+from discreet.experiments._experiment import F64, REGRET, Reading, Results
+from discreet.experiments._play import calibrated, regret_readings
 from discreet.mechanism.variants import VARIANTS, named
-from discreet.privacy import Privacy
-from discreet.problem import Setting
 from discreet.simulation import Simulation
 from discreet.simulation import run_seed as run_contextual
 
-F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
 ARMS, CONTEXTS = "arms", "contexts"
@@ -71,10 +68,9 @@ class Pulling:
             epsilon = 1.0 if learner in NOISELESS else None
             rule = _rule(learner, n_arms=2, horizon=10, epsilon=epsilon)
             run_seed(rule, Arms((0.0, 0.5)), 0, np.array([10]))
-        privacy = Privacy(epsilon=0.5, delta=0.1)
         play_response(epsilon=0.5, delta=0.1, seed=0, checkpoints=np.array([1]))
         for variant in JOINT:
-            run_contextual(_contextual(variant, privacy, 10), 0, np.array([1]))
+            run_contextual(_contextual(variant, 0.5, 0.1, 10), 0, np.array([1]))
 
     def run(self) -> list[Reading]:
         """Play all rounds."""
@@ -88,10 +84,9 @@ class Pulling:
                 epsilon=epsilon, delta=delta, seed=self.seed, checkpoints=checkpoints
             )
         else:
-            privacy = Privacy(epsilon=epsilon, delta=delta)
-            simulation = _contextual(self.learner, privacy, self.horizon)
+            simulation = _contextual(self.learner, epsilon, delta, self.horizon)
             regrets = run_contextual(simulation, self.seed, checkpoints)
-        return _readings(checkpoints, regrets)
+        return regret_readings(checkpoints, regrets)
 
     def _run_arms(self) -> list[Reading]:
         arms = Arms.with_gaps([self.gap] * (self.n_arms - 1), best_mean=BEST_MEAN)
@@ -103,20 +98,12 @@ class Pulling:
             for arm, count in enumerate(pulls[-1])
             if arm > 0
         ]
-        return [*_readings(checkpoints, pulls @ arms.gaps), *last]
+        return [*regret_readings(checkpoints, pulls @ arms.gaps), *last]
 
 
-def _readings(checkpoints: I64, regrets: F64) -> list[Reading]:
-    return [
-        Reading(REGRET, int(at), float(regret))
-        for at, regret in zip(checkpoints, regrets, strict=True)
-    ]
-
-
-def _contextual(variant: str, privacy: Privacy, horizon: int) -> Simulation:
-    environment, row = TwoContexts(), named(variant)
-    setting = Setting(problem=environment.problem, horizon=horizon)
-    mechanism = row.mechanism(setting, privacy if row.private else None)
+def _contextual(variant: str, epsilon: float, delta: float, horizon: int) -> Simulation:
+    environment = TwoContexts()
+    mechanism = calibrated(named(variant), environment.problem, horizon, epsilon, delta)
     return Simulation(environment=environment, mechanism=mechanism, rounds=horizon)
 
 

@@ -1,12 +1,9 @@
-"""One command's worth of work: run what is missing, judge it, and write it all down.
+"""`discreet reproduce`: the table of experiments, and one command's worth of work.
 
-The command line calls ``reproduce``; everything else in here is how its files come about.
+``reproduce`` runs what a run's folder does not have yet, judges it, and writes it all down.
 """
 
-import csv
-import io
-import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,20 +11,44 @@ from typing import Any
 
 from discreet import _checks as checks
 from discreet.errors import ParameterError
-from discreet.experiments import _runner as runner
-from discreet.experiments import _store as store
-from discreet.experiments import _table as table
-from discreet.experiments._backends import BACKENDS
-from discreet.experiments._cell import Finished
+from discreet.experiments import _decision_set as decision_set
+from discreet.experiments import _dimension as dimension
+from discreet.experiments import _folder as folder
+from discreet.experiments import _lower_bounds as lower_bounds
+from discreet.experiments import _price as price
+from discreet.experiments import _run as running
+from discreet.experiments import _shifts as shifts
+from discreet.experiments import _variants as variants
 from discreet.experiments._claims import Claim
 from discreet.experiments._experiment import Experiment, Scale
-from discreet.experiments._results import Results
-from discreet.experiments._story import page
-from discreet.report._files import replace
-from discreet.report._provenance import Provenance
+from discreet.experiments._report import write_report
+from discreet.report._page import Provenance
 
 SCALES = {scale.value: scale for scale in Scale}
-CLAIMS = ("experiment", "name", "verdict", "statement", "source", "measured", "published", "rule")
+ALL = "all"
+
+# In the order in which a reader meets them. Adding an experiment is a line here.
+EXPERIMENTS: dict[str, Experiment[Any]] = {
+    row.name: row
+    for row in (
+        decision_set.EXPERIMENT,
+        dimension.EXPERIMENT,
+        variants.EXPERIMENT,
+        shifts.EXPERIMENT,
+        lower_bounds.EXPERIMENT,
+        price.EXPERIMENT,
+    )
+}
+
+
+def named(name: str) -> tuple[Experiment[Any], ...]:
+    """The experiment of that name, or all of them."""
+    if name == ALL:
+        return tuple(EXPERIMENTS.values())
+    if name not in EXPERIMENTS:
+        names = ", ".join([*EXPERIMENTS, ALL])
+        raise ParameterError("experiment", f"is {name!r}; give one of {names}")
+    return (EXPERIMENTS[name],)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,20 +74,20 @@ class Request:
     def __post_init__(self) -> None:
         """Refuse what does not exist."""
         checks.count("jobs", self.jobs)
-        if self.backend not in BACKENDS:
+        if self.backend not in running.BACKENDS:
             raise ParameterError(
-                "backend", f"is {self.backend!r}; give one of {', '.join(BACKENDS)}"
+                "backend", f"is {self.backend!r}; give one of {', '.join(running.BACKENDS)}"
             )
 
     @property
-    def experiments(self) -> tuple[Experiment, ...]:
+    def experiments(self) -> tuple[Experiment[Any], ...]:
         """The rows of the table that are asked for."""
-        return table.named(self.name)
+        return named(self.name)
 
-    def plan(self) -> store.Plan:
+    def plan(self) -> folder.Plan:
         """All tasks."""
         tasks = [task for one in self.experiments for task in one.tasks(self.scale)]
-        return store.Plan(name=self.name, scale=self.scale, tasks=tuple(tasks))
+        return folder.Plan(name=self.name, scale=self.scale, tasks=tuple(tasks))
 
     def command(self) -> str:
         """How to do it again."""
@@ -145,20 +166,28 @@ def reproduce(request: Request, *, on_cell: Callable[[int], None] | None = None)
     ``on_cell`` hears the number of finished cells.
     """
     plan = request.plan()
-    with store.opened(request.out, plan) as kept:
+    with folder.opened(request.out, plan) as kept:
         if on_cell is not None:
             on_cell(len(kept.finished))
         if len(kept.finished) < len(plan.tasks):
-            with BACKENDS[request.backend](request.jobs, request.address) as workers:
+            with running.BACKENDS[request.backend](request.jobs, request.address) as workers:
                 kept.note_start(_start(request, workers.count))
-                runner.run(plan.tasks, kept, workers, on_cell=on_cell)
+                running.run(plan.tasks, kept, workers, on_cell=on_cell)
         elif not kept.starts:
             kept.note_start(_start(request, request.jobs))
         cells = [kept.finished[task.key] for task in plan.tasks]
         try:
-            return _write(request, cells, kept.starts)
+            claims, files = write_report(
+                request.out,
+                request.experiments,
+                cells,
+                run=plan.manifest(),
+                command=request.command(),
+                starts=kept.starts,
+            )
         except OSError as error:
             raise kept.unwritable(error) from error
+    return Findings(claims=claims, files=files, cells=len(cells))
 
 
 def _start(request: Request, workers: int) -> dict[str, Any]:
@@ -168,80 +197,3 @@ def _start(request: Request, workers: int) -> dict[str, Any]:
     facts = {**origin.to_json(), "backend": request.backend, "address": request.address}
     del facts["seconds"]  # it has only begun; every cell has its own
     return facts
-
-
-def _write(request: Request, cells: list[Finished], starts: list[dict[str, Any]]) -> Findings:
-    out = request.out
-    results = {one.name: Results.of(cells, one.name) for one in request.experiments}
-    claims = {one.name: tuple(one.claims(results[one.name])) for one in request.experiments}
-    exhibits = {one.name: tuple(one.figures(results[one.name])) for one in request.experiments}
-    provenance = {
-        "run": json.loads((out / store.MANIFEST).read_text(encoding="utf-8")),
-        "starts": starts,
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds_in_cells": sum(cell.seconds for cell in cells),
-        "cells": [
-            {"experiment": cell.experiment, **cell.settings, "seconds": cell.seconds}
-            for cell in cells
-        ],
-    }
-    report = page(request.experiments, results, claims, exhibits, _origin(request, cells, starts))
-    files = [
-        report.write(out / "report.html"),
-        replace(out / "results.csv", tidy(cells).encode()),
-        replace(out / "claims.csv", _claims_table(claims).encode()),
-        replace(out / "provenance.json", json.dumps(provenance, indent=1).encode() + b"\n"),
-    ]
-    for drawn in exhibits.values():
-        for exhibit in drawn:
-            files += exhibit.write(out / "figures")
-    return Findings(claims=claims, files=tuple(files), cells=len(cells))
-
-
-def tidy(cells: Iterable[Finished]) -> str:
-    """One row per cell and reading: experiment, settings, quantity, round, value.
-
-    Rows are in a fixed order and floats in full, so equal results are equal text.
-    """
-    ordered = sorted(cells, key=lambda cell: cell.key)
-    names = list(dict.fromkeys(name for cell in ordered for name in cell.settings))
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["experiment", *names, "quantity", "round", "value"])
-    for cell in ordered:
-        settings = [cell.settings.get(name) for name in names]
-        for quantity, at, value in cell.readings:
-            writer.writerow([cell.experiment, *settings, quantity, at, repr(value)])
-    return text.getvalue()
-
-
-def _claims_table(claims: dict[str, tuple[Claim, ...]]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, CLAIMS, lineterminator="\n")
-    writer.writeheader()
-    for experiment, own in claims.items():
-        writer.writerows({"experiment": experiment, **claim.to_json()} for claim in own)
-    return text.getvalue()
-
-
-def _origin(
-    request: Request, cells: list[Finished], starts: list[dict[str, Any]]
-) -> tuple[tuple[str, str], ...]:
-    """For the foot of the page."""
-    last = starts[-1]
-    seeds = sorted({int(cell.settings["seed"] or 0) for cell in cells})
-    span = f"{seeds[0]} to {seeds[-1]}" if seeds else "none"
-    hours = sum(cell.seconds for cell in cells) / 3600
-    begun = f"{starts[0]['started']}" + (f", {len(starts)} starts" if len(starts) > 1 else "")
-    where = last["backend"] + (f" at {last['address']}" if last["address"] else "")
-    return (
-        ("run it again", request.command()),
-        ("scale", str(request.scale)),
-        ("cells", f"{len(cells)}, together {hours:.2f} hours of one core"),
-        ("seeds", f"{span}, where an experiment has so many"),
-        ("started", begun),
-        ("workers", f"{last['workers']} ({where})"),
-        ("machine", f"{last['cores']} cores, {last['platform']}"),
-        ("versions", ", ".join(f"{name} {text}" for name, text in last["versions"].items())),
-        ("data", "results.csv, claims.csv, provenance.json and figures/, beside this page"),
-    )

@@ -9,17 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.errors import ParameterError
-from discreet.experiments import _published as published
 from discreet.experiments._claims import Claim, Interval, only_if, ratio_interval
-from discreet.experiments._experiment import Experiment, Scale
-from discreet.experiments._play import Play
-from discreet.experiments._results import Results
+from discreet.experiments._experiment import Experiment, Results, Scale
+from discreet.experiments._play import SHOWN, Play, paper_play
 from discreet.report import _figures as figures
-from discreet.report._curves import Curve, Mark, Panel
-from discreet.report._exhibit import Exhibit
+from discreet.report._curves import LOGARITHMIC, PLAIN, Curve, Mark, Panel
 from discreet.report._numbers import grouped
 from discreet.report._page import Table
-from discreet.report._scales import LOGARITHMIC, PLAIN
 
 NAME = "shifts"
 SOURCE = "sec:expt-gap-shift"
@@ -30,7 +26,7 @@ APPRECIABLE = 1.25  # a factor in the regret that counts as an effect
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sizes:
+class ShiftsSizes:
     """How much is played.
 
     Attributes:
@@ -49,34 +45,34 @@ class Sizes:
 
 
 SIZES = {
-    Scale.SMOKE: Sizes(
+    Scale.SMOKE: ShiftsSizes(
         gaps=(0.0, 0.3), steps={"wishart": (1.0,), "gaussian": (1.0, 80.0)}, rounds=1_000, seeds=2
     ),
-    Scale.QUICK: Sizes(
+    Scale.QUICK: ShiftsSizes(
         gaps=(0.0, 0.1, 0.3),
         steps={"wishart": (0.25, 1.0, 8.0), "gaussian": (0.25, 1.0, 8.0, 80.0)},
         rounds=2_000_000,
         seeds=3,
     ),
-    Scale.FULL: Sizes(
+    Scale.FULL: ShiftsSizes(
         gaps=(0.0, 0.05, 0.1, 0.3),
         steps={
             "wishart": (0.25, 1.0, 3.0, 10.0, 25.0),
             "gaussian": (0.25, 1.0, 3.0, 10.0, 30.0, 80.0),
         },
-        rounds=published.SHOWN,
+        rounds=SHOWN,
         seeds=3,
         compared=8,
     ),
 }
 
 
-def cells(scale: Scale) -> list[Play]:
+def cells(sizes: ShiftsSizes) -> list[Play]:
     """Both mechanisms, every gap, shift and seed."""
-    return list(_cells(SIZES[scale]))
+    return list(_cells(sizes))
 
 
-def _cells(sizes: Sizes) -> Iterator[Play]:
+def _cells(sizes: ShiftsSizes) -> Iterator[Play]:
     for seed in range(sizes.seeds):
         for gap in sizes.gaps:
             for variant, steps in sizes.steps.items():
@@ -94,21 +90,10 @@ def _cells(sizes: Sizes) -> Iterator[Play]:
                 yield _play(sizes, variant, 0.0, seed, rho=round(steps[-1] * own, 1))
 
 
-def _play(sizes: Sizes, variant: str, gap: float, seed: int, *, rho: float | None = None) -> Play:
-    return Play(
-        variant=variant,
-        dim=5,
-        n_actions=25,
-        gap=gap,
-        epsilon=published.EPSILON,
-        delta=published.DELTA,
-        rho_min=rho,
-        horizon=published.HORIZON,
-        rounds=sizes.rounds,
-        shown=sizes.rounds,
-        points=10,
-        seed=seed,
-    )
+def _play(
+    sizes: ShiftsSizes, variant: str, gap: float, seed: int, *, rho: float | None = None
+) -> Play:
+    return paper_play(variant, gap=gap, rho_min=rho, rounds=sizes.rounds, points=10, seed=seed)
 
 
 def rho_min(play: Play) -> float:
@@ -175,7 +160,7 @@ def claims(results: Results) -> list[Claim]:
 
 
 def _enough(results: Results) -> bool:
-    return results.numbers("rounds")[0] >= TELLING
+    return results.rounds >= TELLING
 
 
 def _matters(results: Results, variant: str) -> Claim:
@@ -208,7 +193,7 @@ def _harmless(results: Results, variant: str) -> Claim:
     )
 
 
-def show(results: Results) -> list[Exhibit]:
+def show(results: Results) -> list[figures.Exhibit]:
     """Regret over rho_min, a panel for each mechanism, a curve for each gap."""
     panels = []
     for variant, words in MECHANISMS.items():
@@ -229,13 +214,12 @@ def show(results: Results) -> list[Exhibit]:
                 marks=tuple(marks),
             )
         )
-    rounds = results.numbers("rounds")[0]
     return [
-        Exhibit(
+        figures.Exhibit(
             name="shifts",
             drawings=figures.drawings(panels, across=LOGARITHMIC, up=PLAIN, prefix="shifts"),
             caption=(
-                f"Regret after {rounds:,.0f} rounds over rho_min, the lower bound on the "
+                f"Regret after {results.rounds:,.0f} rounds over rho_min, the lower bound on the "
                 "regularizer (logarithmic axis). Lines are means over "
                 f"{len(first.regrets)} seeds; bands reach one standard error either "
                 "side. Dotted: the paper's own choice, and Wishart noise without a shift."
@@ -275,6 +259,7 @@ EXPERIMENT = Experiment(
         "rho_min, a lower bound on the eigenvalues of the shifted regularizer that holds with "
         "high probability and can be compared between mechanisms."
     ),
+    sizes=SIZES,
     cells=cells,
     claims=claims,
     figures=show,

@@ -1,11 +1,10 @@
 """Experiment 2: regret over time of every variant, with and without a gap.
 
-Paper: sec:expt-regret-time, fig:expt2-regret-time.
+Paper: sec:expt-regret-time, fig:expt2-regret-time. `DEMO` is its size for `discreet demo`.
 """
 
 from dataclasses import dataclass, field
 
-from discreet.experiments import _published as published
 from discreet.experiments._claims import (
     Claim,
     Interval,
@@ -15,13 +14,11 @@ from discreet.experiments._claims import (
     only_if,
     ratio_interval,
 )
-from discreet.experiments._experiment import Experiment, Scale
-from discreet.experiments._play import Play
-from discreet.experiments._results import Results, Sample
+from discreet.experiments._experiment import Experiment, Results, Sample, Scale
+from discreet.experiments._play import HORIZON, SHOWN, Play, paper_play
 from discreet.mechanism.variants import VARIANTS
 from discreet.report import _figures as figures
 from discreet.report._curves import Panel
-from discreet.report._exhibit import Exhibit
 from discreet.report._numbers import Measured, grouped, short
 from discreet.report._page import Table
 
@@ -30,6 +27,11 @@ SOURCE = "sec:expt-regret-time"
 GAPS = (0.0, 0.1)
 PRINTED = ("nonprivate", "gaussian", "wishart", "wishart-unshifted")  # the paper's four curves
 COMPARED = ("nonprivate", "wishart", "wishart-unshifted", "tight")  # seeds pay off here too
+# Pseudo-regret where the authors' curves end, by gap and variant: read off their figure, so rough.
+PLATEAUS = {
+    0.0: {"gaussian": 14_000.0, "wishart": 97_000.0, "wishart-unshifted": 250_000.0},
+    0.1: {"gaussian": 12_000.0, "wishart": 80_000.0, "wishart-unshifted": 87_000.0},
+}
 TELLING = 1_000_000  # the fewest rounds from which an order of private variants is read
 TOLERANCE = 0.25  # how far from a published figure still counts as agreeing
 FLAT = 0.10  # growth from 2e7 to 5e7 rounds that still counts as flat
@@ -37,7 +39,7 @@ INVISIBLE = 0.01  # of the height of the figure
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sizes:
+class VariantsSizes:
     """How much is played.
 
     Attributes:
@@ -46,6 +48,7 @@ class Sizes:
         more: seeds of single variants.
         long_rounds: for the first seeds of the paper's private variants.
         long_seeds: how many.
+        points: how densely the regret is recorded, as in `Play`.
     """
 
     rounds: int
@@ -53,25 +56,29 @@ class Sizes:
     more: dict[str, int] = field(default_factory=dict)
     long_rounds: int = 0
     long_seeds: int = 0
+    points: int | None = 40
 
 
 # The plateau of `gaussian` is compared with a published figure, and seeds differ a lot.
 SIZES = {
-    Scale.SMOKE: Sizes(rounds=2_000, seeds=2, long_rounds=5_000, long_seeds=1),
-    Scale.QUICK: Sizes(rounds=2_000_000, seeds=4, more={"gaussian": 8}),
-    Scale.FULL: Sizes(
-        rounds=published.SHOWN,
+    Scale.SMOKE: VariantsSizes(rounds=2_000, seeds=2, long_rounds=5_000, long_seeds=1),
+    Scale.QUICK: VariantsSizes(rounds=2_000_000, seeds=4, more={"gaussian": 8}),
+    Scale.FULL: VariantsSizes(
+        rounds=SHOWN,
         seeds=4,
         more={"gaussian": 16, **dict.fromkeys(COMPARED, 8)},
-        long_rounds=published.HORIZON,
+        long_rounds=HORIZON,
         long_seeds=3,
     ),
 }
 
 
-def cells(scale: Scale) -> list[Play]:
+# A fiftieth of the paper's horizon: a minute or two on two cores.
+DEMO = VariantsSizes(rounds=1_000_000, seeds=8, points=None)
+
+
+def cells(sizes: VariantsSizes) -> list[Play]:
     """Every variant, gap and seed; the long runs first."""
-    sizes = SIZES[scale]
     every = [
         _play(sizes, variant.name, gap, seed)
         for variant in VARIANTS.values()
@@ -81,19 +88,14 @@ def cells(scale: Scale) -> list[Play]:
     return sorted(every, key=lambda cell: -cell.rounds)
 
 
-def _play(sizes: Sizes, variant: str, gap: float, seed: int) -> Play:
-    private = VARIANTS[variant].private
-    long = variant in PRINTED and private and seed < sizes.long_seeds
-    return Play(
-        variant=variant,
-        dim=5,
-        n_actions=25,
+def _play(sizes: VariantsSizes, variant: str, gap: float, seed: int) -> Play:
+    long = variant in PRINTED and VARIANTS[variant].private and seed < sizes.long_seeds
+    return paper_play(
+        variant,
         gap=gap,
-        epsilon=published.EPSILON if private else None,
-        delta=published.DELTA if private else None,
-        horizon=published.HORIZON,
         rounds=sizes.long_rounds if long else sizes.rounds,
         shown=sizes.rounds,
+        points=sizes.points,
         seed=seed,
     )
 
@@ -202,7 +204,7 @@ def _largest(results: Results, gap: float) -> str:
 
 def _flat(results: Results) -> Claim:
     shown = _shown(results)
-    long = results.only(lambda cell: (cell.settings["rounds"] or 0) == published.HORIZON)
+    long = results.only(lambda cell: (cell.settings["rounds"] or 0) == HORIZON)
     growth: dict[str, Interval] = {}
     if long.cells:
         for gap in GAPS:
@@ -228,7 +230,7 @@ def _flat(results: Results) -> Claim:
 
 
 def _plateau(results: Results, gap: float) -> Claim:
-    target = published.PLATEAUS[gap]["gaussian"]
+    target = PLATEAUS[gap]["gaussian"]
     found = mean_interval(_sample(results, "gaussian", gap).final)
     verdict = found.verdict(least=target * (1 - TOLERANCE), most=target * (1 + TOLERANCE))
     return Claim(
@@ -244,7 +246,7 @@ def _plateau(results: Results, gap: float) -> Claim:
 
 def _wishart_scale(results: Results) -> Claim:
     ratios = [
-        mean_interval(_sample(results, "wishart", gap).final / published.PLATEAUS[gap]["wishart"])
+        mean_interval(_sample(results, "wishart", gap).final / PLATEAUS[gap]["wishart"])
         for gap in GAPS
     ]
     verdict = all_of(*(ratio.verdict(least=0.5, most=2.0) for ratio in ratios))
@@ -264,12 +266,12 @@ def _wishart_scale(results: Results) -> Claim:
 
 
 def _published_ratio(variant: str, to: str, gap: float) -> str:
-    plateaus = published.PLATEAUS[gap]
+    plateaus = PLATEAUS[gap]
     return f"about {grouped(plateaus[variant] / plateaus[to], digits=2)}"
 
 
 def _full_size(results: Results) -> bool:
-    return _shown(results) >= published.SHOWN
+    return _shown(results) >= SHOWN
 
 
 def _panels(results: Results) -> list[Panel]:
@@ -283,20 +285,20 @@ def _panels(results: Results) -> list[Panel]:
     ]
 
 
-def show(results: Results) -> list[Exhibit]:
+def show(results: Results) -> list[figures.Exhibit]:
     """Regret over time, on plain axes as in the paper and on logarithmic ones."""
     panels = _panels(results)
     what = (
         "Lines are means over the seeds in the table; bands reach one standard error either side."
     )
     return [
-        Exhibit(
+        figures.Exhibit(
             name="variants-plain",
             drawings=figures.regret_drawings(panels, logarithmic=False, prefix="variants-plain"),
             caption=f"{what} Plain axes, as in the paper. Where bands overlap, read nothing into "
             "the order.",
         ),
-        Exhibit(
+        figures.Exhibit(
             name="variants-log",
             drawings=figures.regret_drawings(panels, prefix="variants-log"),
             caption=f"The same on logarithmic axes, on which small regrets can be seen too. {what}",
@@ -317,7 +319,7 @@ def _table(results: Results, gap: float) -> Table:
             continue
         sample = _sample(results, name, gap)
         ratio = Measured.ratio(*sample.paired(base))
-        known = published.PLATEAUS[gap].get(name)
+        known = PLATEAUS[gap].get(name)
         rows.append(
             (
                 name,
@@ -344,6 +346,7 @@ EXPERIMENT = Experiment(
         "of plus or minus one, epsilon 1, delta 0.1, horizon 50,000,000, alpha one over that. All "
         "variants play the same worlds."
     ),
+    sizes=SIZES,
     cells=cells,
     claims=claims,
     figures=show,

@@ -1,6 +1,5 @@
-"""Tables, figures and self-contained pages. Nothing here plays a round or chooses a setting.
+"""Numbers with their uncertainty, figures, and self-contained pages.
 
-`_curves` and `_figures` draw, `_numbers` words a figure with its uncertainty, `_comparison` lays
-outcomes side by side, `_page` turns sections into one HTML file, `_provenance` says where it is
-from.
+`_numbers` words a number, `_curves` says what a figure shows, `_figures` draws it, `_page` puts
+text, tables and figures into one HTML file. Nothing here plays a round or chooses a setting.
 """

@@ -1,4 +1,4 @@
-"""Curves as drawings. It draws the curves that it is given and computes nothing else.
+"""Drawings: curves, and points on a ball. They show what they are given and compute nothing else.
 
 One SVG per panel, so that a page can set panels side by side or one below the other. Text stays
 text; ids carry a prefix, so that several drawings can live in one page.
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import cycle, islice
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -18,13 +19,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.patches import Circle
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from discreet.report._curves import Curve, Mark, Panel
+from discreet.report._curves import LOGARITHMIC, PLAIN, AxisScale, Curve, Mark, Panel
 from discreet.report._numbers import short
-from discreet.report._scales import LOGARITHMIC, PLAIN, Scale
+from discreet.report._page import Drawings, replace_file
 
 F64 = NDArray[np.float64]
 
@@ -40,6 +42,8 @@ PNG_DPI = 216  # three pixels for each unit
 MARKS_END, MARKS_ROOM = 0.92, 1.4  # below what the vertical axis shows, above the curves
 FEW = 12  # points that each get a marker
 INK, FAINT = "#1b1b1b", "#d9d9d9"
+TILT = np.radians(24)  # how far the viewer looks down on the pole
+FRONT, BACK, BEST = "#0072B2", "#A9C9DE", "#D55E00"
 
 SETTINGS: Any = {  # the stubs of matplotlib spell out every name, and change
     "svg.fonttype": "none",
@@ -83,8 +87,8 @@ SEQUENCE, LIGHTEST = "viridis", 0.85  # for curves in an order; lighter would be
 class Axis:
     """The kinds of the two axes."""
 
-    across: Scale
-    up: Scale
+    across: AxisScale
+    up: AxisScale
 
 
 @dataclass(frozen=True)
@@ -129,12 +133,34 @@ class Drawing:
         return buffer.getvalue()
 
 
-def regret_panels(
-    panels: Sequence[Panel], *, logarithmic: bool = True, prefix: str = "panel"
-) -> tuple[str, ...]:
-    """One SVG for each panel, as ``regret_drawings`` draws them."""
-    drawings = regret_drawings(panels, logarithmic=logarithmic, prefix=prefix)
-    return tuple(drawing.svg for drawing in drawings)
+@dataclass(frozen=True, kw_only=True)
+class Exhibit:
+    """Drawings with one caption.
+
+    Attributes:
+        name: the beginning of its files' names.
+        drawings: one for each panel, by a name for its file.
+        caption: what is drawn, and how uncertain it is.
+    """
+
+    name: str
+    drawings: tuple[Drawing, ...]
+    caption: str
+
+    def block(self) -> Drawings:
+        """For a page."""
+        return Drawings(
+            drawings=tuple(drawing.svg for drawing in self.drawings), caption=self.caption
+        )
+
+    def write(self, folder: Path) -> list[Path]:
+        """As .svg and .png files."""
+        written = []
+        for place, drawing in enumerate(self.drawings, 1):
+            stem = self.name if len(self.drawings) == 1 else f"{self.name}-{place}"
+            written.append(replace_file(folder / f"{stem}.svg", drawing.file().encode()))
+            written.append(replace_file(folder / f"{stem}.png", drawing.png))
+        return written
 
 
 def regret_drawings(
@@ -154,7 +180,7 @@ def regret_drawings(
 
 
 def drawings(
-    panels: Sequence[Panel], *, across: Scale, up: Scale, prefix: str = "panel"
+    panels: Sequence[Panel], *, across: AxisScale, up: AxisScale, prefix: str = "panel"
 ) -> tuple[Drawing, ...]:
     """Any curves over anything, one drawing for each panel, all on the same axes."""
     places = [at for panel in panels for curve in panel.curves for at in curve.rounds]
@@ -336,3 +362,79 @@ def _inline(figure: Figure, *, prefix: str, label: str) -> str:
         'stroke-linejoin="round" stroke-linecap="butt">'
     )
     return re.sub(r"<svg[^>]*>", lambda _: root, drawing, count=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ball:
+    """Unit vectors around a pole.
+
+    Attributes:
+        title: above the drawing.
+        pole: a unit vector, which points up, shape (3,).
+        points: unit vectors, shape (N, 3).
+        chosen: the place of the one that is set off.
+        rings: heights along the pole at which a circle is drawn, and their names.
+    """
+
+    title: str
+    pole: F64
+    points: F64
+    chosen: int
+    rings: tuple[tuple[float, str], ...]
+
+    def drawing(self, *, prefix: str, label: str) -> Drawing:
+        """The half that faces the viewer dark, the other one light."""
+        with mpl.rc_context(SETTINGS):
+            figure = Figure(figsize=(WIDTH / UNITS_PER_INCH, HEIGHT / UNITS_PER_INCH))
+            axes = figure.add_axes((0.0, 0.0, 1.0, 0.92))
+            axes.set_xlim(-1.32, 1.62)
+            axes.set_ylim(-1.12, 1.27)
+            axes.set_aspect("equal")
+            axes.set_axis_off()
+            axes.set_title(self.title, loc="left", x=0.03, fontsize=11.0, fontweight="bold")
+            axes.add_patch(Circle((0, 0), 1.0, fill=False, edgecolor=INK, linewidth=0.8))
+            for height, name in self.rings:
+                _ring(axes, height, name)
+            self._draw_points(axes)
+            return Drawing(figure, prefix, label)
+
+    def _draw_points(self, axes: Axes) -> None:
+        across, up, depth = _seen(self.points @ _frame(self.pole).T)
+        front = depth >= 0
+        axes.scatter(across[~front], up[~front], s=3.0, color=BACK, linewidths=0, zorder=1)
+        axes.scatter(across[front], up[front], s=3.5, color=FRONT, linewidths=0, zorder=3)
+        at = self.chosen
+        axes.scatter(across[at], up[at], s=90, marker="*", color=BEST, edgecolor="white", zorder=5)
+        beside = (across[at] + 0.07, up[at] + 0.05)
+        axes.text(*beside, "best action", color=BEST, fontweight="bold", zorder=5)
+        top = _seen(np.array([[0.0, 0.0, 1.0]]))
+        tip = (float(top[0][0]), float(top[1][0]) * 1.18)
+        axes.annotate(
+            "", xy=tip, xytext=(0, 0), arrowprops={"arrowstyle": "->", "color": INK, "lw": 1.2}
+        )
+        axes.text(tip[0] + 0.05, tip[1] + 0.02, "θ*", va="bottom")
+
+
+def _ring(axes: Axes, height: float, name: str) -> None:
+    turn = np.linspace(0, 2 * np.pi, 181)
+    radius = np.sqrt(1 - height**2)
+    points = np.column_stack([radius * np.cos(turn), radius * np.sin(turn), 0 * turn + height])
+    across, up, _ = _seen(points)
+    axes.plot(across, up, color=INK, linewidth=0.7, linestyle=(0, (3, 2)), zorder=4)
+    end = int(across.argmax())
+    axes.plot([across[end], 1.08], [up[end], up[end]], color=INK, linewidth=0.4, zorder=4)
+    axes.text(1.1, up[end], name, va="center", fontsize=9.0)
+
+
+def _frame(pole: F64) -> F64:
+    """An orthonormal basis whose last row is the pole."""
+    away = np.eye(3)[int(np.abs(pole).argmin())]
+    first = np.cross(pole, away)
+    first /= np.linalg.norm(first)
+    return np.array([first, np.cross(pole, first), pole])
+
+
+def _seen(points: F64) -> tuple[F64, F64, F64]:
+    """Across, up and towards the viewer, who looks down on the pole a little."""
+    x, y, z = points.T
+    return x, z * np.cos(TILT) - y * np.sin(TILT), z * np.sin(TILT) + y * np.cos(TILT)

@@ -1,17 +1,22 @@
-"""One self-contained HTML page from sections. It knows HTML and nothing of what it says.
+"""One self-contained HTML page: its blocks, its sections, where it comes from, and its file.
 
 All text is escaped here and nowhere else; the only thing that goes in as it is, is a drawing made
-by `figures`. The page asks nothing of a network, and its policy forbids it to.
+by `_figures`. The page asks nothing of a network, and its policy forbids it to. Nothing here knows
+what the page says.
 """
 
+import os
+import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from html import escape
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from discreet.report._files import replace
+from discreet.version import __version__
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -93,7 +98,50 @@ class Facts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Section:
+class Statement:
+    """One statement.
+
+    Attributes:
+        text: what is stated.
+        mark: one character for the verdict, which does not rely on colour.
+        verdict: in words.
+        kind: a class of the style sheet: holds, fails or open.
+        details: names and texts below it.
+    """
+
+    text: str
+    mark: str
+    verdict: str
+    kind: str
+    details: tuple[tuple[str, str], ...]
+
+    def html(self) -> str:
+        """As an item of a list."""
+        pairs = "".join(
+            f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in self.details if text
+        )
+        return (
+            f'<li class="{self.kind}"><p class="verdict"><span aria-hidden="true">'
+            f"{escape(self.mark)}</span> {escape(self.verdict)}</p>\n"
+            f'<p class="statement">{escape(self.text)}</p>\n<dl>{pairs}</dl></li>'
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statements:
+    """Statements under a heading of their own."""
+
+    title: str
+    items: tuple[Statement, ...]
+
+    def html(self) -> str:
+        """As a list."""
+        items = "\n".join(item.html() for item in self.items)
+        return f'<h3>{escape(self.title)}</h3>\n<ul class="statements">\n{items}\n</ul>'
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageSection:
     """A heading and what stands under it."""
 
     heading: str
@@ -110,13 +158,13 @@ class Page:
 
     title: str
     lead: tuple[Block, ...]
-    sections: tuple[Section, ...]
+    sections: tuple[PageSection, ...]
     provenance: Facts
 
     def html(self) -> str:
         """The whole document."""
         style = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
-        origin = Section(heading="Where this comes from", blocks=(self.provenance,))
+        origin = PageSection(heading="Where this comes from", blocks=(self.provenance,))
         return (
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
@@ -129,7 +177,83 @@ class Page:
 
     def write(self, path: Path) -> Path:
         """Write the page in one step: readers see the old file or the whole new one."""
-        return replace(path, self.html().encode())
+        return replace_file(path, self.html().encode())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """What a reader needs to run the same thing again.
+
+    Attributes:
+        command: how to run it again.
+        started: when it began, with its time zone.
+        seconds: wall-clock time from start to end.
+        workers: processes that shared the work.
+        cores: processors of the machine.
+        platform: system and architecture.
+        versions: of discreet, Python and the libraries that the numbers depend on.
+    """
+
+    command: str
+    started: datetime
+    seconds: float
+    workers: int
+    cores: int
+    platform: str
+    versions: dict[str, str]
+
+    @classmethod
+    def gathered(
+        cls, *, command: str, started: datetime, seconds: float, workers: int
+    ) -> "Provenance":
+        """For work done by this process on this machine."""
+        libraries = {name: version(name) for name in ("numpy", "numba", "scipy")}
+        return cls(
+            command=command,
+            started=started,
+            seconds=seconds,
+            workers=workers,
+            cores=os.cpu_count() or 1,
+            platform=f"{platform.system()} {platform.machine()}",
+            versions={
+                "discreet": __version__,
+                "python": platform.python_version(),
+                **libraries,
+            },
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields, the time as text."""
+        return {**asdict(self), "started": self.started.isoformat(timespec="seconds")}
+
+    def facts(self, *more: tuple[str, str]) -> Facts:
+        """For the foot of a page, after what the page has to say itself."""
+        workers = f"{self.workers} worker process{'' if self.workers == 1 else 'es'}"
+        return Facts(
+            (
+                ("run it again", self.command),
+                *more,
+                ("started", f"{self.started:%Y-%m-%d %H:%M} {self.started.tzname()}"),
+                ("took", f"{self.seconds:.0f} seconds on {workers}"),
+                ("machine", f"{self.cores} cores, {self.platform}"),
+                ("versions", ", ".join(f"{name} {text}" for name, text in self.versions.items())),
+            )
+        )
+
+
+def replace_file(path: Path, data: bytes) -> Path:
+    """Write a file, and its folder if need be, in one step.
+
+    Readers see the old file or the whole new one; after a failure the old one is still there.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_bytes(data)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return path
 
 
 def _row(cells: Sequence[str]) -> str:

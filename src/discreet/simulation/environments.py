@@ -20,8 +20,7 @@ from discreet.problem import Problem
 
 F64 = NDArray[np.float64]
 
-BATCHED_ACTIONS = 1024  # fresh decision sets are drawn for this many actions at a time
-TOP_MEAN = 0.75  # the optimal action's mean reward on the sphere; the band's other end is minus it
+_BATCHED_ACTIONS = 1024  # fresh decision sets are drawn for this many actions at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,13 +101,16 @@ class Sphere:
     n_actions: int
     gap: float = 0.0
     rewards: Rewards = SIGNS
+    best_mean = 0.75  # the band's other end is minus this
 
     def __post_init__(self) -> None:
         """Check the shape of the band."""
         checks.count("dim", self.dim, least=2)
         checks.count("actions", self.n_actions, least=1)
-        if not 0.0 <= checks.finite("gap", self.gap) < 2 * TOP_MEAN:
-            raise ParameterError("gap", f"is {self.gap:g}; give one from 0 to below {2 * TOP_MEAN}")
+        if not 0.0 <= checks.finite("gap", self.gap) < 2 * self.best_mean:
+            raise ParameterError(
+                "gap", f"is {self.gap:g}; give one from 0 to below {2 * self.best_mean}"
+            )
 
     @property
     def problem(self) -> Problem:
@@ -119,14 +121,14 @@ class Sphere:
         """A world with a random unit vector as its parameter."""
         state = random.seed_state(sequence)
         theta = _unit_rows(state, 1, self.dim)[0]
-        batch = self.n_actions * max(1, BATCHED_ACTIONS // self.n_actions)
+        batch = self.n_actions * max(1, _BATCHED_ACTIONS // self.n_actions)
         arrays = WorldArrays(
             fresh=True,
             n_actions=self.n_actions,
             theta=theta,
-            top=TOP_MEAN,
-            low=-TOP_MEAN,
-            high=TOP_MEAN - self.gap,
+            top=self.best_mean,
+            low=-self.best_mean,
+            high=self.best_mean - self.gap,
             actions=np.zeros((self.dim, batch)),
             means=np.zeros(batch),
             next_start=np.array([batch]),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import CorruptFileError, RunFolderError
-from discreet.experiments._store import JOURNAL, MANIFEST, Plan, opened
+from discreet.experiments._folder import JOURNAL, MANIFEST, Plan, opened
 from experiment_cells import Square, plan_of
 
 PLAN = plan_of([Square(seed=seed) for seed in range(4)])
@@ -16,15 +16,15 @@ ONE = [Square(seed=0)]
 
 
 def fill(folder: Path, count: int) -> None:
-    with opened(folder, PLAN) as store:
+    with opened(folder, PLAN) as kept:
         for task in PLAN.tasks[:count]:
-            store.add(task.run())
+            kept.add(task.run())
 
 
 def test_finished_cells_are_there_again(tmp_path: Path) -> None:
     fill(tmp_path, 2)
-    with opened(tmp_path, PLAN) as store:
-        found = list(store.finished.values())
+    with opened(tmp_path, PLAN) as kept:
+        found = list(kept.finished.values())
     assert [cell.key for cell in found] == [task.key for task in PLAN.tasks[:2]]
     assert [cell.readings for cell in found] == [task.run().readings for task in PLAN.tasks[:2]]
 
@@ -34,11 +34,11 @@ def test_a_torn_last_line_costs_only_itself(tmp_path: Path, torn: bytes) -> None
     fill(tmp_path, 2)
     with (tmp_path / JOURNAL).open("ab") as journal:
         journal.write(torn)
-    with opened(tmp_path, PLAN) as store:
-        assert len(store.finished) == 2
-        store.add(PLAN.tasks[2].run())
-    with opened(tmp_path, PLAN) as store:
-        assert len(store.finished) == 3
+    with opened(tmp_path, PLAN) as kept:
+        assert len(kept.finished) == 2
+        kept.add(PLAN.tasks[2].run())
+    with opened(tmp_path, PLAN) as kept:
+        assert len(kept.finished) == 3
 
 
 def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
@@ -61,11 +61,11 @@ def test_a_full_disk_is_one_clear_line_and_keeps_what_is_finished(
             return whole(file, bytes(data[:10]))
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with opened(tmp_path, PLAN) as store:
+    with opened(tmp_path, PLAN) as kept:
         monkeypatch.setattr(os, "write", full)
         for _ in range(2):
             with pytest.raises(RunFolderError, match=r"No space left.*2 finished cells are kept"):
-                store.add(PLAN.tasks[2].run())
+                kept.add(PLAN.tasks[2].run())
         monkeypatch.undo()
     assert (tmp_path / JOURNAL).read_bytes() == before
     fill(tmp_path, 4)

@@ -1,3 +1,5 @@
+"""Variants side by side in the demo: numbers with their uncertainty, and the theory."""
+
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,12 +8,31 @@ import numpy as np
 import pytest
 
 from discreet import theory
-from discreet.report import _comparison as comparison
-from discreet.report._comparison import Comparison
+from discreet.experiments import _demo as demo
+from discreet.experiments._demo import Comparison
+from discreet.experiments._play import paper_play
 from discreet.report._numbers import IN_A_TERMINAL
 from discreet.simulation import Outcome
 
 MakeOutcome = Callable[[str, list[list[float]]], Outcome]
+
+
+@pytest.fixture
+def make_outcome() -> MakeOutcome:
+    """An outcome with regrets of our own, one list for each seed, at rounds 1, 10 and 100."""
+
+    def make(variant: str, regrets: list[list[float]]) -> Outcome:
+        play = paper_play(variant, horizon=1_000_000, rounds=100, seed=0)
+        return Outcome(
+            simulation=play.simulation(),
+            asked=len(regrets),
+            seeds=list(range(len(regrets))),
+            rounds=np.array([1, 10, 100]),
+            regrets=np.array(regrets),
+            seconds=1.0,
+        )
+
+    return make
 
 
 @pytest.fixture
@@ -22,7 +43,7 @@ def compared(make_outcome: MakeOutcome) -> Comparison:
         make_outcome("gaussian-opt", [[1.0, 9.0, 90.0], [1.0, 9.0, 94.0]]),
         make_outcome("wishart", [[1.0, 9.0, 300.0], [1.0, 9.0, 340.0]]),
     )
-    return Comparison(title="Gap 0", gap=0.0, outcomes=outcomes, baseline="nonprivate")
+    return Comparison(gap=0.0, outcomes=outcomes)
 
 
 def test_the_table_holds_each_variant_with_its_own_numbers(compared: Comparison) -> None:
@@ -76,14 +97,14 @@ def test_a_baseline_without_regret_leaves_the_ratio_open(
     perfect = make_outcome("nonprivate", [[0.0, 0.0, 0.0]] * 2)
     one = replace(compared, outcomes=(perfect, *compared.outcomes[1:]))
     assert [row[2] for row in one.table().rows] == ["", "", "", ""]
-    assert "times the smallest" not in comparison.logarithmic_curves([one]).caption
+    assert "times the smallest" not in demo.logarithmic_curves([one]).caption
     json.dumps(one.to_json(), allow_nan=False)
 
 
 def test_the_caption_says_what_the_band_is_and_why_the_axes_are_logarithmic(
     compared: Comparison,
 ) -> None:
-    caption = comparison.logarithmic_curves([compared]).caption
+    caption = demo.logarithmic_curves([compared]).caption
     assert "one standard error either side" in caption
     assert "the largest regret here is 27 times the smallest" in caption
 
@@ -99,7 +120,7 @@ def test_json_survives_a_round_trip(compared: Comparison) -> None:
 
 def test_a_single_seed_is_told_as_one(make_outcome: MakeOutcome) -> None:
     outcomes = tuple(make_outcome(name, [[1.0, 5.0, 10.0]]) for name in ("nonprivate", "wishart"))
-    one = Comparison(title="Gap 0", gap=0.0, outcomes=outcomes, baseline="nonprivate")
+    one = Comparison(gap=0.0, outcomes=outcomes)
     assert one.table().rows[1][1] == "10 (one seed)"
     assert "over 1 seed" in one.table().title
     json.dumps(one.to_json(), allow_nan=False)
@@ -108,7 +129,7 @@ def test_a_single_seed_is_told_as_one(make_outcome: MakeOutcome) -> None:
 def test_every_variant_has_its_guarantee_and_equal_ones_stand_together(
     compared: Comparison,
 ) -> None:
-    items = dict(comparison.guarantees(compared.outcomes).items)
+    items = dict(demo.guarantees(compared.outcomes).items)
     assert list(items) == ["nonprivate", "gaussian, gaussian-opt", "wishart"]
     for outcome in compared.outcomes:
         assert str(outcome.simulation.mechanism.guarantee) in items.values()

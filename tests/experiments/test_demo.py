@@ -6,16 +6,18 @@ from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from discreet.errors import ParameterError
 from discreet.experiments import _demo as demo
+from discreet.experiments import _variants as variants
 from discreet.learner import LinUCB
 from discreet.mechanism.variants import VARIANTS
-from discreet.privacy import Privacy
 from discreet.report._numbers import ON_A_PAGE, Measured
-from discreet.simulation import Outcome
+from discreet.simulation import Outcome, simulate
 
-TINY = replace(demo.SETTINGS, rounds=300, seeds=2)
+TINY = replace(variants.DEMO, rounds=300, seeds=2)
 
 
 @pytest.fixture(scope="module")
@@ -25,12 +27,12 @@ def steps() -> list[int]:
 
 @pytest.fixture(scope="module")
 def result(steps: list[int]) -> demo.DemoResult:
-    return demo.run(jobs=1, on_step=steps.append, settings=TINY)
+    return demo.run(jobs=1, on_step=steps.append, sizes=TINY)
 
 
 @pytest.fixture(scope="module")
 def page(result: demo.DemoResult, tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = demo.write_report(result, tmp_path_factory.mktemp("demo") / "new")
+    path = demo.write_page(result, tmp_path_factory.mktemp("demo") / "new")
     assert path.name == "report.html"
     return path.read_text(encoding="utf-8")
 
@@ -40,11 +42,13 @@ def _outcomes(result: demo.DemoResult) -> Iterator[Outcome]:
 
 
 def test_the_demo_plays_the_paper_s_second_experiment() -> None:
-    shown = demo.SETTINGS
-    assert (shown.dim, shown.n_actions, shown.gaps) == (5, 25, (0.0, 0.1))
-    assert shown.privacy == Privacy(epsilon=1.0, delta=0.1)
-    assert shown.horizon == 50_000_000
-    assert shown.seeds > 1
+    cells = variants.cells(variants.DEMO)
+    assert {(cell.dim, cell.n_actions, cell.horizon) for cell in cells} == {(5, 25, 50_000_000)}
+    assert {cell.gap for cell in cells} == {0.0, 0.1}
+    private = [cell for cell in cells if VARIANTS[cell.variant].private]
+    assert {(cell.epsilon, cell.delta) for cell in private} == {(1.0, 0.1)}
+    assert len({cell.seed for cell in cells}) > 1
+    assert len(cells) == demo.STEPS
 
 
 def test_every_variant_plays_every_seed_at_every_gap(result: demo.DemoResult) -> None:
@@ -60,10 +64,22 @@ def test_every_variant_plays_every_seed_at_every_gap(result: demo.DemoResult) ->
         assert setting.failure_prob == 1 / 50_000_000
 
 
+def test_the_regret_of_a_variant_is_what_simulate_gives(result: demo.DemoResult) -> None:
+    for played in _outcomes(result):
+        same = simulate(played.simulation, seeds=[0, 1])
+        np.testing.assert_array_equal(played.rounds, same.rounds)
+        np.testing.assert_array_equal(played.regrets, same.regrets)
+
+
+def test_there_is_at_least_one_worker() -> None:
+    with pytest.raises(ParameterError, match="jobs"):
+        demo.run(jobs=0, sizes=TINY)
+
+
 def test_progress_counts_every_run_once(result: demo.DemoResult, steps: list[int]) -> None:
-    assert result.settings == TINY
-    assert steps == list(range(1, TINY.steps + 1))
-    assert len(VARIANTS) * 2 * demo.SETTINGS.seeds == demo.STEPS
+    assert result.sizes == TINY
+    assert steps == list(range(1, len(variants.cells(TINY)) + 1))
+    assert len(VARIANTS) * 2 * variants.DEMO.seeds == demo.STEPS
 
 
 def test_the_tables_hold_the_outcomes_numbers(result: demo.DemoResult) -> None:
@@ -130,11 +146,11 @@ def test_a_report_cannot_go_where_a_file_is(result: demo.DemoResult, tmp_path: P
     taken = tmp_path / "taken"
     taken.write_text("a file")
     with pytest.raises(OSError, match="taken"):
-        demo.write_report(result, taken)
+        demo.write_page(result, taken)
 
 
 def test_a_report_replaces_the_one_before(result: demo.DemoResult, tmp_path: Path) -> None:
     (tmp_path / "report.html").write_text("old")
-    path = demo.write_report(result, tmp_path)
+    path = demo.write_page(result, tmp_path)
     assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert list(tmp_path.iterdir()) == [path]

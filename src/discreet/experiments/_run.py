@@ -1,23 +1,28 @@
-"""Where cells run: worker processes of this machine, or an existing Dask or Ray cluster.
+"""Running cells: on worker processes of this machine, or on an existing Dask or Ray cluster.
 
-Each backend is joblib's own. A backend is a context that yields what `joblib.Parallel` needs and
-the errors that mean that a worker was lost; all imports of Dask and Ray are in here.
+A backend is joblib's own: a context that yields `Workers`, with the errors that mean that one of
+them was lost. `run` runs what is missing, hands on what is finished, and runs again what a lost
+worker took with it. All imports of Dask and Ray are in here; nothing knows what is measured.
 """
 
 import contextlib
 import logging
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+import warnings
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import joblib
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
-from discreet.errors import BackendError
+from discreet.errors import BackendError, CellError
+from discreet.experiments._experiment import Finished, Task
 
 PATIENCE = 20  # seconds to wait for a cluster's first word
+LOSSES_ALLOWED = 3  # how often a cell may have been under way when a worker was lost
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +67,7 @@ def dask(jobs: int, address: str | None) -> Iterator[Workers]:
     try:
         import distributed  # noqa: PLC0415  # an extra
     except ImportError:
-        raise _missing("dask") from None
+        raise _not_installed("dask") from None
     with contextlib.ExitStack() as stack:
         place = address
         if place is None:
@@ -92,7 +97,7 @@ def ray(jobs: int, address: str | None) -> Iterator[Workers]:
         import ray as cluster  # noqa: PLC0415  # an extra
         from ray.util.joblib.ray_backend import RayBackend  # noqa: PLC0415
     except ImportError:
-        raise _missing("ray") from None
+        raise _not_installed("ray") from None
     options: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     if address is None:
         options |= {"num_cpus": jobs, "include_dashboard": False, "address": "local"}
@@ -118,7 +123,7 @@ def ray(jobs: int, address: str | None) -> Iterator[Workers]:
 BACKENDS: dict[str, Start] = {"loky": loky, "dask": dask, "ray": ray}
 
 
-def _missing(extra: str) -> BackendError:
+def _not_installed(extra: str) -> BackendError:
     return BackendError("backend", f"{extra} is not installed; run pip install 'discreet[{extra}]'")
 
 
@@ -137,3 +142,116 @@ def _knock(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=PATIENCE).close()
     except OSError as error:
         raise _unreachable("Ray cluster", address, error) from None
+
+
+class FinishedCells(Protocol):
+    """Where finished cells go."""
+
+    @property
+    def finished(self) -> dict[str, Finished]:
+        """Finished cells by key."""
+
+    def add(self, cell: Finished) -> None:
+        """Take in another one."""
+
+
+class InMemory:
+    """Finished cells for as long as this process lives."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self.finished: dict[str, Finished] = {}
+
+    def add(self, cell: Finished) -> None:
+        """Take in another one."""
+        self.finished[cell.key] = cell
+
+
+def run(
+    tasks: Sequence[Task],
+    kept: FinishedCells,
+    workers: Workers,
+    *,
+    on_cell: Callable[[int], None] | None = None,
+) -> None:
+    """Run every task that is not finished yet.
+
+    Args:
+        tasks: all of them, the ones that take longest best first.
+        kept: where finished ones go, at once.
+        workers: where they run.
+        on_cell: called with the number of finished tasks whenever there is another.
+    """
+    losses: Counter[str] = Counter()
+    missing = _unfinished(tasks, kept)
+    _prepare(missing)
+    while missing:
+        try:
+            with closing(_run_once(missing, workers, losses)) as stream:
+                for finished in stream:
+                    kept.add(finished)
+                    losses.pop(finished.key, None)
+                    if on_cell is not None:
+                        on_cell(len(kept.finished))
+        except workers.lost as error:
+            _judge(losses, error)
+        missing = _unfinished(tasks, kept)
+
+
+def _unfinished(tasks: Sequence[Task], kept: FinishedCells) -> list[Task]:
+    finished = kept.finished
+    return [task for task in tasks if task.key not in finished]
+
+
+def _prepare(missing: Sequence[Task]) -> None:
+    """Compile here, once, rather than in every worker at the same time."""
+    for task in {task.experiment: task for task in missing}.values():
+        task.cell.prepare()
+
+
+def _run_once(
+    missing: Sequence[Task], workers: Workers, losses: Counter[str]
+) -> Generator[Finished]:
+    """Until all are done or a worker is lost; ``losses`` then counts what was under way."""
+
+    def handed_out() -> Iterator[object]:
+        for task in missing:
+            losses[task.key] += 1
+            yield joblib.delayed(_attempt)(task)
+
+    with _quietly_closing(workers.parallel()(handed_out())) as outcomes:
+        for finished, trouble in outcomes:
+            if trouble is not None:
+                raise CellError("cell", f"{finished}: {trouble}")
+            yield finished
+
+
+@contextmanager
+def _quietly_closing(outcomes: Any) -> Iterator[Any]:  # noqa: ANN401  # joblib ships no types
+    """Whoever leaves early knows it; joblib need not warn."""
+    try:
+        yield outcomes
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            outcomes.close()
+
+
+def _attempt(task: Task) -> tuple[Finished | str, str | None]:
+    """In a worker. Errors travel as text: not all of them survive being pickled."""
+    try:
+        return task.run(), None
+    except Exception as error:  # noqa: BLE001  # all of them are reported
+        return task.key, f"{type(error).__name__}: {error}"
+
+
+def _judge(losses: Counter[str], error: BaseException) -> None:
+    """Go on, unless some cell was under way too often when a worker was lost."""
+    worst = [key for key, count in losses.items() if count > LOSSES_ALLOWED]
+    if worst:
+        reason = type(error).__name__
+        raise CellError(
+            "cell",
+            f"{worst[0]} lost its worker {LOSSES_ALLOWED + 1} times ({reason}); is there enough "
+            "memory? Finished cells are kept: run the same command again to go on",
+        ) from error

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import CorruptFileError, RunFolderError
-from discreet.experiments._cell import Finished, Task
-from discreet.report._files import replace
+from discreet.experiments._experiment import Finished, Task
+from discreet.report._page import replace_file
 from discreet.version import __version__
 
 FORMAT = 1
@@ -46,7 +46,7 @@ class Plan:
         }
 
 
-class Store:
+class RunFolder:
     """The journal of one run, open for reading what is there and appending to it."""
 
     def __init__(self, folder: Path, file: int, lines: Sequence[dict[str, Any]]) -> None:
@@ -106,13 +106,13 @@ class Store:
 
 
 @contextmanager
-def opened(folder: Path, plan: Plan) -> Iterator[Store]:
+def opened(folder: Path, plan: Plan) -> Iterator[RunFolder]:
     """Start or continue a run in a folder; refuse a folder that is not this run's."""
     _claim(folder, plan)
     file = os.open(folder / JOURNAL, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         _lock(file, folder)
-        yield Store(folder, file, _read(file, folder))
+        yield RunFolder(folder, file, _read(file, folder))
     finally:
         os.close(file)
 
@@ -130,7 +130,7 @@ def _claim(folder: Path, plan: Plan) -> None:
             OTHER, f"{folder} holds files that are not from a run; give an empty or a new folder"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    replace(path, json.dumps(manifest, indent=2).encode() + b"\n")
+    replace_file(path, json.dumps(manifest, indent=2).encode() + b"\n")
 
 
 def _load(path: Path) -> dict[str, Any]:
