@@ -10,7 +10,7 @@ from benchmarks.speed.results import Section
 from benchmarks.speed.timing import Run, interleaved
 from benchmarks.speed.workload import Sizes
 from discreet.baselines import Arms, Elimination, UpperConfidence
-from discreet.baselines._learner import Rule
+from discreet.baselines._learner import ArmRule
 from discreet.baselines._simulate import run_seed
 
 NAME = "pulls"
@@ -21,7 +21,7 @@ PULLS_PER_ROUND = 10  # pulls played for each round of the other sections
 def measure(sizes: Sizes) -> Section:
     """Ten arms with one gap; rewards and noise are drawn on the way."""
     horizon = PULLS_PER_ROUND * sizes.rounds
-    rules: dict[str, Rule] = {
+    rules: dict[str, ArmRule] = {
         "ucb1": UpperConfidence(n_arms=N_ARMS, horizon=horizon),
         "dpucb": UpperConfidence(n_arms=N_ARMS, horizon=horizon, epsilon=EPSILON),
         "dpse": Elimination(n_arms=N_ARMS, horizon=horizon, epsilon=EPSILON),
@@ -51,7 +51,7 @@ def measure(sizes: Sizes) -> Section:
     )
 
 
-def _played(rule: Rule, seed: int) -> Run:
+def _played(rule: ArmRule, seed: int) -> Run:
     arms = Arms.with_gaps([GAP] * (N_ARMS - 1), best_mean=0.0)
     start = time.perf_counter()
     pulls = run_seed(rule, arms, seed, np.array([rule.horizon]))

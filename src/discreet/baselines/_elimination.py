@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _checks as checks
-from discreet.baselines._learner import Learner, checked_epsilon, checked_sizes, pure_guarantee
+from discreet.baselines._learner import ArmLearner, checked_epsilon, checked_sizes, pure_guarantee
 from discreet.errors import ParameterError
 from discreet.kernels import _elimination as kernels
 from discreet.kernels._pulls import PER_DRAW
@@ -74,11 +74,19 @@ class Elimination:
     def play(
         self, means: F64, reward_state: U64, noise_state: U64, checkpoints: I64, pulls: I64
     ) -> None:
-        """Fill the pulls of each arm at each checkpoint, for rewards of plus or minus one."""
+        """Play to the last checkpoint, for rewards of plus or minus one.
+
+        Args:
+            means: mean reward of each arm, shape (n_arms,).
+            reward_state: state of the generator of the rewards; moved on.
+            noise_state: state of the generator of the noise; moved on.
+            checkpoints: rounds at which pulls are recorded, growing, shape (C,).
+            pulls: filled with the pulls of each arm so far, shape (C, n_arms).
+        """
         kernels.play(means, self.compiled, reward_state, noise_state, checkpoints, pulls)
 
 
-class DPSE(Learner):
+class DPSE(ArmLearner):
     """Private successive elimination of Sajed & Sheffet (2019); epsilon-DP, with delta 0.
 
     In epoch e = 1, 2, ... with target gap D = 2^-e, each of the s remaining arms is pulled

@@ -23,7 +23,7 @@ I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 
 
-class Rule(Protocol):
+class ArmRule(Protocol):
     """An algorithm with its settings, as data: what a learner follows and a simulation plays."""
 
     @property
@@ -41,7 +41,15 @@ class Rule(Protocol):
     def play(
         self, means: F64, reward_state: U64, noise_state: U64, checkpoints: I64, pulls: I64
     ) -> None:
-        """Fill the pulls of each arm at each checkpoint, for rewards of plus or minus one."""
+        """Play to the last checkpoint, for rewards of plus or minus one.
+
+        Args:
+            means: mean reward of each arm, shape (n_arms,).
+            reward_state: state of the generator of the rewards; moved on.
+            noise_state: state of the generator of the noise; moved on.
+            checkpoints: rounds at which pulls are recorded, growing, shape (C,).
+            pulls: filled with the pulls of each arm so far, shape (C, n_arms).
+        """
 
 
 def checked_sizes(n_arms: object, horizon: object) -> tuple[int, int]:
@@ -62,14 +70,14 @@ def pure_guarantee(epsilon: float, argument: str) -> Guarantee:
     return Guarantee(epsilon=epsilon, delta=0.0, argument=argument, record="reward", joint=False)
 
 
-class Learner:
+class ArmLearner:
     """Choose an arm, see its reward, learn it; one pull after the other.
 
     Calls from several threads are safe. Copies are refused, and so is use in a forked process:
     either would show the same noise on other data. After any error the learner is as before.
     """
 
-    def __init__(self, rule: Rule, noise_source: NoiseSource | None) -> None:
+    def __init__(self, rule: ArmRule, noise_source: NoiseSource | None) -> None:
         """Take noise from the operating system unless a test says otherwise."""
         self._rule = rule
         self._source: NoiseSource = SystemNoise() if noise_source is None else noise_source
@@ -101,12 +109,32 @@ class Learner:
         return promise
 
     def choose(self) -> int:
-        """The arm to pull now. Asking again before the reward is learned gives the same arm."""
+        """The arm to pull now. Asking again before the reward is learned gives the same arm.
+
+        Returns:
+            The number of the arm, from 0.
+
+        Raises:
+            HorizonReachedError: if all rounds have been played.
+            WrongProcessError: in a process other than the one that made the learner.
+        """
         with self._lock:
             return self._admitted()
 
     def learn(self, arm: int, reward: float) -> None:
-        """Take in the reward of the arm that `choose` names."""
+        """Take in the reward of the arm that `choose` names.
+
+        Args:
+            arm: that arm.
+            reward: a number from -1 to 1.
+
+        Raises:
+            UnknownDecisionError: if it is another arm.
+            NotFiniteError: if the reward is no finite number.
+            OutOfBoundsError: if it is outside [-1, 1].
+            HorizonReachedError: if all rounds have been played.
+            WrongProcessError: in a process other than the one that made the learner.
+        """
         with self._lock:
             chosen = self._admitted()
             if isinstance(arm, bool) or arm != chosen:

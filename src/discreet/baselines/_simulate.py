@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _checks as checks
-from discreet.baselines._learner import Rule
+from discreet.baselines._learner import ArmRule
 from discreet.errors import ParameterError
 from discreet.kernels import _random as random
 
@@ -41,6 +41,12 @@ class Arms:
         Args:
             gaps: each in (0, 2].
             best_mean: the first arm's mean.
+
+        Returns:
+            One arm more than there are gaps.
+
+        Raises:
+            ParameterError: if a gap is outside (0, 2] or a mean outside [-1, 1].
         """
         for gap in gaps:
             if not 0.0 < checks.finite("gap", gap) <= _LARGEST_GAP:
@@ -75,7 +81,7 @@ class Outcome:
 
 
 def simulate(
-    rule: Rule,
+    rule: ArmRule,
     arms: Arms,
     *,
     seeds: Iterable[int],
@@ -93,6 +99,13 @@ def simulate(
         seeds: whole numbers from 0.
         checkpoints: rounds at which pulls are recorded, growing; the horizon alone if left out.
         jobs: worker processes.
+
+    Returns:
+        How often each arm was pulled, for each seed and checkpoint.
+
+    Raises:
+        ParameterError: if there are no seeds, too many or too few arms, or checkpoints that do not
+            grow or lie beyond the horizon.
     """
     wanted = [checks.count("seeds", seed, least=0) for seed in seeds]
     if not wanted:
@@ -105,7 +118,7 @@ def simulate(
     return Outcome(arms=arms, rounds=rounds, pulls=np.array(pulls))
 
 
-def run_seed(rule: Rule, arms: Arms, seed: int, rounds: I64) -> I64:
+def run_seed(rule: ArmRule, arms: Arms, seed: int, rounds: I64) -> I64:
     """One seed, start to end: the pulls of each arm at each checkpoint, shape (C, n_arms)."""
     rewards, noise = np.random.SeedSequence(seed).spawn(2)
     pulls = np.zeros((len(rounds), rule.n_arms), np.int64)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from discreet.baselines._learner import Learner, checked_epsilon, checked_sizes, pure_guarantee
+from discreet.baselines._learner import ArmLearner, checked_epsilon, checked_sizes, pure_guarantee
 from discreet.kernels import _pulls as kernels
 from discreet.mechanism.noise.sources import NoiseSource
 from discreet.privacy import Guarantee
@@ -97,7 +97,15 @@ class UpperConfidence:
     def play(
         self, means: F64, reward_state: U64, noise_state: U64, checkpoints: I64, pulls: I64
     ) -> None:
-        """Fill the pulls of each arm at each checkpoint, for rewards of plus or minus one."""
+        """Play to the last checkpoint, for rewards of plus or minus one.
+
+        Args:
+            means: mean reward of each arm, shape (n_arms,).
+            reward_state: state of the generator of the rewards; moved on.
+            noise_state: state of the generator of the noise; moved on.
+            checkpoints: rounds at which pulls are recorded, growing, shape (C,).
+            pulls: filled with the pulls of each arm so far, shape (C, n_arms).
+        """
         kernels.play(
             means,
             self.widths,
@@ -111,7 +119,7 @@ class UpperConfidence:
         )
 
 
-class _UpperConfidenceLearner(Learner):
+class _UpperConfidenceLearner(ArmLearner):
     """A board of indices that is brought up to date with every reward."""
 
     def __init__(self, rule: UpperConfidence, noise_source: NoiseSource | None) -> None:

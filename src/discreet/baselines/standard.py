@@ -23,8 +23,8 @@ from discreet.problem import Problem
 from discreet.simulation._simulate import streams
 from discreet.simulation.environments import World
 
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
+_F64 = NDArray[np.float64]
+_I64 = NDArray[np.int64]
 
 _POLE = 2.0**-50  # how far the worse action's mean may lie above -1
 _BATCH = 2 * 512
@@ -49,7 +49,14 @@ class TwoContexts:
         return Problem(dim=self.dim, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)
 
     def start(self, sequence: np.random.SeedSequence) -> World:
-        """A world with a random unit vector as its parameter."""
+        """A world with a random unit vector as its parameter.
+
+        Args:
+            sequence: the seed of everything random in it.
+
+        Returns:
+            The world, before its first round.
+        """
         state = random.seed_state(sequence)
         theta = np.empty(self.dim)
         random.fill_normals(state, theta)
@@ -70,7 +77,7 @@ class TwoContexts:
 
 
 @dataclass(frozen=True)
-class Response:
+class _Response:
     """A choice, as far as a world cares."""
 
     index: int
@@ -123,23 +130,50 @@ class RandomisedResponse:
         )
         return promise if self._source.secret else promise.voided("its coin comes from a seed")
 
-    def choose(self, actions: ArrayLike) -> Response:
-        """The better of two actions, or with the chance that privacy asks for the other one."""
+    def choose(self, actions: ArrayLike) -> _Response:
+        """The better of two actions, or with the chance that privacy asks for the other one.
+
+        Args:
+            actions: two of them, shape (2, d).
+
+        Returns:
+            A decision whose ``index`` is the place of the action.
+
+        Raises:
+            ShapeError: if there are not two actions of d features.
+        """
         pair = np.asarray(actions, dtype=np.float64)
         if pair.shape != (2, self._theta.size):
             raise ShapeError("actions", f"must be two, of {self._theta.size} features each")
         better = int(pair[1] @ self._theta > pair[0] @ self._theta)
         right = self._source.normals(1)[0] < self._threshold
-        return Response(better if right else 1 - better)
+        return _Response(better if right else 1 - better)
 
     def learn(self, decision: object, reward: float) -> None:
-        """Nothing: the oracle knows."""
+        """Learn nothing: the oracle knows the parameter.
+
+        Args:
+            decision: not used.
+            reward: not used.
+        """
 
 
-def play_response(*, epsilon: float, delta: float, seed: int, checkpoints: I64) -> F64:
+def play_response(*, epsilon: float, delta: float, seed: int, checkpoints: _I64) -> _F64:
     """The pseudo-regret of randomised response against `TwoContexts`, at each checkpoint.
 
-    The world's stream is the one that `simulate.run_seed` plays with the same seed.
+    The world's stream is the one that `simulation.run_seed` plays with the same seed.
+
+    Args:
+        epsilon: the privacy target, with respect to the whole sequence of actions.
+        delta: the same.
+        seed: which contexts, and which coin.
+        checkpoints: rounds at which the regret is recorded, growing, shape (C,).
+
+    Returns:
+        The pseudo-regret so far, shape (C,).
+
+    Raises:
+        ParameterError: if epsilon or delta is out of range.
     """
     world_seed, _, response_seed = streams(seed)
     world = TwoContexts().start(world_seed)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from discreet import theory
 from discreet.baselines import Arms, Elimination, UpperConfidence
-from discreet.baselines._learner import Rule
+from discreet.baselines._learner import ArmRule
 from discreet.baselines._simulate import run_seed
 from discreet.baselines.standard import TwoContexts, play_response
 from discreet.experiments._experiment import F64, REGRET, Reading, Results
@@ -107,7 +107,7 @@ def _contextual(variant: str, epsilon: float, delta: float, horizon: int) -> Sim
     return Simulation(environment=environment, mechanism=mechanism, rounds=horizon)
 
 
-def _rule(learner: str, *, n_arms: int, horizon: int, epsilon: float | None) -> Rule:
+def _rule(learner: str, *, n_arms: int, horizon: int, epsilon: float | None) -> ArmRule:
     if learner in {"ucb1", "dpucb"}:
         return UpperConfidence(n_arms=n_arms, horizon=horizon, epsilon=epsilon)
     joint = learner.endswith("-joint")

@@ -29,7 +29,14 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation:
-    """What is played: a mechanism and a policy in an environment, for a number of rounds."""
+    """What is played.
+
+    Attributes:
+        environment: where.
+        mechanism: the learner's noise, releases and confidence sets.
+        rounds: how many, at most the mechanism's horizon.
+        policy: how a release becomes a choice.
+    """
 
     environment: Environment
     mechanism: Mechanism
@@ -90,7 +97,7 @@ class Outcome:
         return np.asarray(self.regrets.std(axis=0, ddof=1) / np.sqrt(count))
 
     def to_json(self) -> dict[str, Any]:
-        """The command line's contract."""
+        """What ``discreet simulate --json`` prints."""
         mean, stderr = self.mean(), self.stderr()
         return {
             "variant": self.simulation.mechanism.variant,
@@ -115,9 +122,19 @@ class Outcome:
 
 
 def run_seed(simulation: Simulation, seed: int, checkpoints: I64 | None = None) -> F64:
-    """One seed, start to end: the pseudo-regret at each checkpoint, the simulation's or your own.
+    """Play one seed from start to end.
 
-    Checkpoints of your own grow; play ends at the last one. They do not change what is played.
+    Args:
+        simulation: what to play.
+        seed: which world and which noise; a whole number from 0.
+        checkpoints: rounds at which the regret is recorded, growing; play ends at the last one.
+            They do not change what is played. The simulation's own if left out.
+
+    Returns:
+        The pseudo-regret so far at each checkpoint, shape (C,).
+
+    Raises:
+        ParameterError: if the checkpoints are not growing whole numbers up to the horizon.
     """
     if checkpoints is None:
         return _run(simulation, seed, simulation.checkpoints())
@@ -147,6 +164,12 @@ def simulate(
         seeds: whole numbers from 0, each a world and a learner of its own.
         jobs: worker processes; results are the same for any number.
         on_seed: called with the number of seeds done whenever one ends.
+
+    Returns:
+        The pseudo-regret over time of every seed that was played.
+
+    Raises:
+        ParameterError: if there are no seeds, or one of them is no whole number from 0.
     """
     wanted = [checks.count("seeds", seed, least=0) for seed in seeds]
     if not wanted:

@@ -18,7 +18,7 @@ from discreet.kernels import _random as random
 from discreet.kernels._arms import World as WorldArrays
 from discreet.problem import Problem
 
-F64 = NDArray[np.float64]
+_F64 = NDArray[np.float64]
 
 _BATCHED_ACTIONS = 1024  # fresh decision sets are drawn for this many actions at a time
 
@@ -55,17 +55,27 @@ class World:
         self._start = 0
 
     @property
-    def theta(self) -> F64:
+    def theta(self) -> _F64:
         """The true parameter, which a learner never sees."""
         return self.arrays.theta
 
-    def decision_set(self) -> F64:
+    def decision_set(self) -> _F64:
         """The next round's actions, shape (K, d)."""
         self._start = arms.next_set(self.state, self.arrays)
         return self.arrays.actions[:, self._start : self._start + self.arrays.n_actions].T.copy()
 
     def pull(self, index: int) -> tuple[float, float]:
-        """The reward for an action of the current decision set, and its pseudo-regret."""
+        """Choose an action of the current decision set.
+
+        Args:
+            index: its place in the set.
+
+        Returns:
+            Its reward, and its pseudo-regret: how far its mean lies below the best one's.
+
+        Raises:
+            ParameterError: if there is no such action.
+        """
         world = self.arrays
         if not 0 <= index < world.n_actions:
             raise ParameterError("index", f"is {index}; give one from 0 to {world.n_actions - 1}")
@@ -86,7 +96,14 @@ class Environment(Protocol):
         """K, the size of every decision set."""
 
     def start(self, sequence: np.random.SeedSequence) -> World:
-        """A world with its own true parameter."""
+        """A world with its own true parameter.
+
+        Args:
+            sequence: the seed of everything random in it.
+
+        Returns:
+            The world, before its first round.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +112,12 @@ class Sphere:
 
     The optimal action has mean reward 0.75; the others are uniform on the part of the sphere
     where the mean lies within [-0.75, 0.75 - gap]. The true parameter is a random unit vector.
+
+    Attributes:
+        dim: features of an action, at least 2.
+        n_actions: actions in a decision set.
+        gap: how far every other mean lies below the best one, from 0 to below 1.5.
+        rewards: how rewards scatter around their mean.
     """
 
     dim: int
@@ -118,7 +141,14 @@ class Sphere:
         return _unit_problem(self.dim, self.rewards)
 
     def start(self, sequence: np.random.SeedSequence) -> World:
-        """A world with a random unit vector as its parameter."""
+        """A world with a random unit vector as its parameter.
+
+        Args:
+            sequence: the seed of everything random in it.
+
+        Returns:
+            The world, before its first round.
+        """
         state = random.seed_state(sequence)
         theta = _unit_rows(state, 1, self.dim)[0]
         batch = self.n_actions * max(1, _BATCHED_ACTIONS // self.n_actions)
@@ -140,7 +170,13 @@ class Sphere:
 
 @dataclass(frozen=True, kw_only=True)
 class Fixed:
-    """K random unit vectors, drawn once and offered in every round."""
+    """K random unit vectors, drawn once and offered in every round.
+
+    Attributes:
+        dim: features of an action.
+        n_actions: actions in the decision set.
+        rewards: how rewards scatter around their mean.
+    """
 
     dim: int
     n_actions: int
@@ -157,7 +193,14 @@ class Fixed:
         return _unit_problem(self.dim, self.rewards)
 
     def start(self, sequence: np.random.SeedSequence) -> World:
-        """A world with a random unit vector as its parameter."""
+        """A world with a random unit vector as its parameter.
+
+        Args:
+            sequence: the seed of everything random in it.
+
+        Returns:
+            The world, before its first round.
+        """
         state = random.seed_state(sequence)
         theta = _unit_rows(state, 1, self.dim)[0]
         actions = _unit_rows(state, self.n_actions, self.dim)
@@ -169,6 +212,10 @@ class Basis:
     """A multi-armed bandit: the d basis vectors as arms, the best with mean 0.4.
 
     The other means are uniform in [-0.3, 0.3]. The best arm's place is random.
+
+    Attributes:
+        dim: how many arms there are.
+        rewards: how rewards scatter around their mean.
     """
 
     dim: int
@@ -192,7 +239,14 @@ class Basis:
         return _unit_problem(self.dim, self.rewards, theta_norm=max(1.0, norm))
 
     def start(self, sequence: np.random.SeedSequence) -> World:
-        """A world with random means."""
+        """A world with random means.
+
+        Args:
+            sequence: the seed of everything random in it.
+
+        Returns:
+            The world, before its first round.
+        """
         state = random.seed_state(sequence)
         theta = np.array(
             [self.other_means * (2 * random.uniform(state) - 1) for _ in range(self.dim)]
@@ -201,17 +255,17 @@ class Basis:
         return World(_static(np.eye(self.dim), theta, self.rewards), state)
 
 
-class Learner(Protocol):
+class _Learner(Protocol):
     """What the plain loop needs of a learner."""
 
-    def choose(self, actions: ArrayLike) -> "HasIndex":
+    def choose(self, actions: ArrayLike) -> "_Chosen":
         """Pick an action."""
 
-    def learn(self, decision: "HasIndex", reward: float) -> None:
+    def learn(self, decision: "_Chosen", reward: float) -> None:
         """Take in its reward."""
 
 
-class HasIndex(Protocol):
+class _Chosen(Protocol):
     """A decision, as far as a world cares."""
 
     @property
@@ -219,8 +273,17 @@ class HasIndex(Protocol):
         """Its place in the decision set."""
 
 
-def play(learner: Learner, world: World, *, rounds: int) -> F64:
-    """The plain loop: choose, pull, learn. The pseudo-regret of each round, shape (rounds,)."""
+def play(learner: _Learner, world: World, *, rounds: int) -> _F64:
+    """The plain loop: choose, pull, learn.
+
+    Args:
+        learner: anything with ``choose(actions)`` and ``learn(decision, reward)``, as `LinUCB` has.
+        world: where it plays; it goes on from its current round.
+        rounds: how many.
+
+    Returns:
+        The pseudo-regret of each round, shape (rounds,).
+    """
     regrets = np.empty(rounds)
     for turn in range(rounds):
         decision = learner.choose(world.decision_set())
@@ -240,14 +303,14 @@ def _unit_problem(dim: int, rewards: Rewards, theta_norm: float = 1.0) -> Proble
     )
 
 
-def _unit_rows(state: NDArray[np.uint64], count: int, dim: int) -> F64:
+def _unit_rows(state: NDArray[np.uint64], count: int, dim: int) -> _F64:
     rows = np.empty((count, dim))
     random.fill_normals(state, rows.reshape(-1))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     return rows
 
 
-def _static(actions: F64, theta: F64, rewards: Rewards) -> WorldArrays:
+def _static(actions: _F64, theta: _F64, rewards: Rewards) -> WorldArrays:
     return WorldArrays(
         fresh=False,
         n_actions=len(actions),
