@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,7 +10,7 @@ import typer
 from benchmarks.speed import suite, workload
 from discreet.cli import _console as console
 from discreet.cli._options import AsJson
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, ParameterError
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -21,12 +22,20 @@ def bench(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Less of everything.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Memory over 50,000,000 rounds.")] = False,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(help="A checkout of another commit, to measure its stored learner as well."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure speed, start-up and memory beside other ways to do the same. Minutes."""
     sizes = workload.QUICK if quick else workload.DEFAULT
     if full:
         sizes = replace(sizes, memory_rounds=(sizes.memory_rounds[0], workload.HORIZON))
+    if baseline is not None:
+        if not (baseline / "src" / "discreet").is_dir():
+            raise ParameterError("baseline", f"is {baseline}, which has no src/discreet")
+        sizes = replace(sizes, baseline=baseline)
     with console.progress(len(only or suite.SECTIONS)) as on_step:
         result = suite.run(sizes, only=only or (), on_step=on_step)
     if as_json:

@@ -7,26 +7,25 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from benchmarks.speed import (
-    bars,
-    exactness,
-    latency,
-    libraries,
-    memory,
-    pulls,
-    scaling,
-    simulator,
-    startup,
-)
-from benchmarks.speed.bars import Verdict
-from benchmarks.speed.results import Section, Table
-from benchmarks.speed.workload import Sizes
+from benchmarks.speed import calls, libraries, simulation, store
+from benchmarks.speed.results import BarVerdict, BenchSection, Table, bar_table, verdicts
+from benchmarks.speed.workload import BenchSizes
 from discreet.errors import ParameterError
 from discreet.report._page import Provenance
 
-SECTIONS: dict[str, Callable[[Sizes], Section]] = {
-    module.NAME: module.measure
-    for module in (simulator, pulls, scaling, latency, exactness, libraries, startup, memory)
+SECTIONS: dict[str, Callable[[BenchSizes], BenchSection]] = {
+    measure.__name__: measure
+    for measure in (
+        simulation.simulator,
+        simulation.pulls,
+        simulation.scaling,
+        calls.latency,
+        calls.exactness,
+        store.store,
+        libraries.libraries,
+        calls.startup,
+        simulation.memory,
+    )
 }
 
 
@@ -34,14 +33,14 @@ SECTIONS: dict[str, Callable[[Sizes], Section]] = {
 class BenchResult:
     """Everything that was measured, and on what."""
 
-    sections: tuple[Section, ...]
+    sections: tuple[BenchSection, ...]
     provenance: Provenance
     load: float | None
 
     @property
-    def verdicts(self) -> list[Verdict]:
+    def verdicts(self) -> list[BarVerdict]:
         """The promises that these sections speak of."""
-        return [one for one in bars.verdicts(self.sections) if one.bar.section in self._names]
+        return [one for one in verdicts(self.sections) if one.bar.section in self._names]
 
     @property
     def _names(self) -> set[str]:
@@ -50,7 +49,7 @@ class BenchResult:
     def tables(self) -> list[tuple[Table, list[str]]]:
         """Each table with the remarks below it; the bars come last."""
         found = [(section.table(), section.remarks()) for section in self.sections]
-        return [*found, (bars.table(self.verdicts), self._caution())] if self.verdicts else found
+        return [*found, (bar_table(self.verdicts), self._caution())] if self.verdicts else found
 
     def _caution(self) -> list[str]:
         if self.load is None:
@@ -74,7 +73,7 @@ class BenchResult:
 
 
 def run(
-    sizes: Sizes,
+    sizes: BenchSizes,
     *,
     only: Sequence[str] = (),
     on_step: Callable[[int], None] | None = None,

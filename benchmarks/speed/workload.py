@@ -1,8 +1,20 @@
-"""What is played: the setting of the paper's second experiment, and how much of it."""
+"""What is played (the setting of the paper's second experiment), how much of it, and the clocks."""
 
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
 
-from benchmarks.speed.timing import Run
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.learner import LinUCB
 from discreet.mechanism import Mechanism
 from discreet.mechanism.variants import named
 from discreet.privacy import Privacy
@@ -10,14 +22,35 @@ from discreet.problem import Setting
 from discreet.simulation import Simulation, simulate
 from discreet.simulation.environments import Sphere
 
+F64 = NDArray[np.float64]
+
 DIM = 5
 N_ACTIONS = 25
 HORIZON = 50_000_000
 PRIVACY = Privacy(epsilon=1.0, delta=0.1)
 
 
+ONE_THREAD = dict.fromkeys(
+    (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "BLIS_NUM_THREADS",
+        "VECLIB_MAXIMUM_THREADS",
+    ),
+    "1",
+)
+
+ROOT = Path(__file__).parents[2]  # from where a fresh interpreter finds this package
+
+_CALL = (
+    "import importlib, json, sys; module, name, arguments = json.loads(sys.argv[1]); "
+    "print(json.dumps(getattr(importlib.import_module(module), name)(**arguments)))"
+)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Sizes:
+class BenchSizes:
     """How long each measurement is.
 
     Attributes:
@@ -32,6 +65,10 @@ class Sizes:
         library_seconds: for each of them, at most.
         starts: of the interpreter.
         memory_rounds: two lengths of a simulation.
+        stored_pairs: of `choose` and `learn` of a learner, in one turn.
+        waiting: decisions that wait while calls of a stored learner are timed.
+        waiting_calls: how many of these.
+        baseline: a checkout of another commit whose stored learner is measured too; None for none.
     """
 
     rounds: int
@@ -45,9 +82,13 @@ class Sizes:
     library_seconds: float
     starts: int
     memory_rounds: tuple[int, int]
+    stored_pairs: int
+    waiting: int
+    waiting_calls: int
+    baseline: Path | None = None
 
 
-DEFAULT = Sizes(
+DEFAULT = BenchSizes(
     rounds=700_000,
     plain_rounds=30_000,
     repeats=5,
@@ -59,8 +100,11 @@ DEFAULT = Sizes(
     library_seconds=8.0,
     starts=7,
     memory_rounds=(100_000, 5_000_000),
+    stored_pairs=192,
+    waiting=300_000,
+    waiting_calls=2_000,
 )
-QUICK = Sizes(
+QUICK = BenchSizes(
     rounds=300_000,
     plain_rounds=8_000,
     repeats=3,
@@ -72,7 +116,24 @@ QUICK = Sizes(
     library_seconds=2.0,
     starts=3,
     memory_rounds=(100_000, 1_000_000),
+    stored_pairs=64,
+    waiting=30_000,
+    waiting_calls=500,
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One timed run of a loop."""
+
+    rounds: int
+    seconds: float
+    regret: float
+
+    @property
+    def rate(self) -> float:
+        """Rounds per second."""
+        return self.rounds / self.seconds
 
 
 def mechanism(
@@ -105,3 +166,72 @@ def played(what: Simulation, seed: int) -> Run:
     """One seed of the compiled simulator, on this core. Compilation does not count."""
     outcome = simulate(what, seeds=[seed], jobs=1)
     return Run(rounds=what.rounds, seconds=outcome.seconds, regret=float(outcome.final[0]))
+
+
+def learner(variant: str, *, dim: int, n_actions: int) -> LinUCB:
+    """As a user would make it, for a long horizon."""
+    return LinUCB(
+        Sphere(dim=dim, n_actions=n_actions).problem,
+        horizon=HORIZON,
+        privacy=PRIVACY if named(variant).private else None,
+        variant=variant,
+    )
+
+
+def unit_rows(rng: np.random.Generator, count: int, dim: int) -> F64:
+    """Uniform unit vectors, shape (count, dim)."""
+    rows = rng.standard_normal((count, dim))
+    rows /= np.sqrt(np.einsum("kd,kd->k", rows, rows))[:, None]
+    return rows
+
+
+def interleaved(
+    tasks: Mapping[str, Callable[[int], Run]], *, repeats: int
+) -> dict[str, tuple[Run, ...]]:
+    """Every task ``repeats`` times, in turns, so that a slow minute is slow for all of them.
+
+    A task gets the number of the repeat, which it takes for its seed.
+    """
+    runs: dict[str, list[Run]] = {name: [] for name in tasks}
+    for repeat in range(repeats):
+        for name, task in tasks.items():
+            runs[name].append(task(repeat))
+    return {name: tuple(found) for name, found in runs.items()}
+
+
+def seconds_of(action: Callable[[], object]) -> float:
+    """How long one call takes."""
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def quantile(values: list[float], share: float) -> float:
+    """The smallest value that so large a share of all does not exceed."""
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+def in_own_process(module: str, name: str, /, **arguments: object) -> Any:  # noqa: ANN401  # JSON
+    """Call a function of the package in a fresh interpreter with one BLAS thread."""
+    found = python("-c", _CALL, json.dumps([module, name, arguments]), env=ONE_THREAD)
+    return json.loads(found.splitlines()[-1])
+
+
+def python(*arguments: str, env: Mapping[str, str] | None = None) -> str:
+    """What this interpreter prints when it is started with these arguments."""
+    done = subprocess.run(  # noqa: S603  # our own interpreter and our own code
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        check=True,
+        encoding="utf-8",
+        env={**os.environ, **(env or {})},
+    )
+    return done.stdout
+
+
+def median_seconds(action: Callable[[], object], *, repeats: int) -> float:
+    """The median time of several calls, after one that does not count."""
+    action()
+    return median(seconds_of(action) for _ in range(repeats))

@@ -8,8 +8,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from benchmarks.speed import plain, reference, workload
-from benchmarks.speed.reference import Reference
+from benchmarks.speed import loops, workload
+from benchmarks.speed.loops import Reference
 from discreet import LinUCB
 from discreet.mechanism import Mechanism
 from discreet.mechanism.noise._gaussian import GaussianNoise
@@ -19,17 +19,17 @@ from discreet.simulation.environments import Sphere
 F64 = NDArray[np.float64]
 
 ROUNDS = 30_000
-needs_compiler = pytest.mark.skipif(reference.compiler() is None, reason="no C++ compiler")
+needs_compiler = pytest.mark.skipif(loops.compiler() is None, reason="no C++ compiler")
 
 
 def test_the_numpy_loop_chooses_as_the_learner_does_on_the_same_data() -> None:
     rng = np.random.default_rng(1)
-    theta = plain.unit_rows(rng, 1, 5)[0]
+    theta = workload.unit_rows(rng, 1, 5)[0]
     bandit = LinUCB(Sphere(dim=5, n_actions=25).problem, horizon=10_000, variant="nonprivate")
-    baseline = plain.PlainLinUCB(5, 10_000)
+    baseline = loops.PlainLinUCB(5, 10_000)
     chosen = set()
     for _ in range(500):
-        actions, means = plain.sphere_set(rng, theta, 25)
+        actions, means = loops.sphere_set(rng, theta, 25)
         actions *= 1 - 1e-12  # rounding must not push a unit vector over the bound
         decision = bandit.choose(actions)
         assert baseline.choose(actions) == decision.index
@@ -43,17 +43,17 @@ def test_the_numpy_loop_chooses_as_the_learner_does_on_the_same_data() -> None:
 def test_the_numpy_loops_decision_sets_follow_the_environments_law() -> None:
     """Kolmogorov-Smirnov at 1e-6, with seeds fixed."""
     rng = np.random.default_rng(2)
-    theta = plain.unit_rows(rng, 1, 5)[0]
+    theta = workload.unit_rows(rng, 1, 5)[0]
     world = Sphere(dim=5, n_actions=25).start(np.random.SeedSequence(3))
     theirs, ours = [], []
     for _ in range(1000):
-        actions, means = plain.sphere_set(rng, theta, 25)
+        actions, means = loops.sphere_set(rng, theta, 25)
         np.testing.assert_allclose(np.linalg.norm(actions, axis=1), 1.0)
         np.testing.assert_allclose(actions @ theta, means, atol=1e-12)
         theirs.append(np.sort(means))
         ours.append(np.sort(world.decision_set() @ world.theta))
     for found in (theirs, ours):
-        np.testing.assert_allclose(np.array(found)[:, -1], plain.TOP)
+        np.testing.assert_allclose(np.array(found)[:, -1], loops.TOP)
     others = [np.array(found)[:, :-1].ravel() for found in (theirs, ours)]
     assert stats.ks_2samp(*others).pvalue > 1e-6
     for scale in (0.85, 1 / 0.85):  # it would notice
@@ -62,7 +62,7 @@ def test_the_numpy_loops_decision_sets_follow_the_environments_law() -> None:
 
 @pytest.fixture(scope="module")
 def program() -> Iterator[Reference]:
-    with reference.compiled(dim=workload.DIM, n_actions=workload.N_ACTIONS) as built:
+    with loops.compiled(dim=workload.DIM, n_actions=workload.N_ACTIONS) as built:
         assert built is not None
         yield built
 
@@ -109,13 +109,13 @@ def test_the_cpp_loop_has_our_regret_with_noise(program: Reference) -> None:
 
 
 def test_without_a_compiler_there_is_no_reference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference, "compiler", lambda: None)
-    with reference.compiled(dim=2, n_actions=2) as program:
+    monkeypatch.setattr(loops, "compiler", lambda: None)
+    with loops.compiled(dim=2, n_actions=2) as program:
         assert program is None
 
 
 @needs_compiler
 def test_a_program_that_does_not_compile_is_no_reference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference, "FLAGS", ("--no-such-flag",))
-    with reference.compiled(dim=2, n_actions=2) as program:
+    monkeypatch.setattr(loops, "FLAGS", ("--no-such-flag",))
+    with loops.compiled(dim=2, n_actions=2) as program:
         assert program is None

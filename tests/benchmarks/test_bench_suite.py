@@ -2,28 +2,19 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks.speed import (
-    exactness,
-    latency,
-    libraries,
-    memory,
-    scaling,
-    simulator,
-    startup,
-    suite,
-    workload,
-)
+from benchmarks.speed import calls, libraries, simulation, store, suite, workload
 from benchmarks.speed.__main__ import app
-from benchmarks.speed.results import Section
-from benchmarks.speed.workload import Sizes
+from benchmarks.speed.results import BARS, BenchSection
+from benchmarks.speed.workload import BenchSizes
 from discreet.errors import ParameterError
 from discreet.mechanism.variants import VARIANTS
 
-TINY = Sizes(
+TINY = BenchSizes(
     rounds=500,
     plain_rounds=50,
     repeats=1,
@@ -35,10 +26,13 @@ TINY = Sizes(
     library_seconds=0.5,
     starts=1,
     memory_rounds=(100, 200),
+    stored_pairs=8,
+    waiting=1_500,
+    waiting_calls=6,
 )
 
 
-def check(section: Section) -> None:
+def check(section: BenchSection) -> None:
     """Rows agree on their columns, figures are positive, and all of it is JSON."""
     json.dumps(section.to_json(), allow_nan=False)
     assert len({tuple(row) for row in section.rows}) == 1
@@ -48,7 +42,7 @@ def check(section: Section) -> None:
 
 
 def test_the_simulator_section_has_every_variant_and_the_baselines() -> None:
-    section = simulator.measure(TINY)
+    section = simulation.simulator(TINY)
     check(section)
     loops = [row["loop"] for row in section.rows]
     assert loops[: len(VARIANTS)] == list(VARIANTS)
@@ -57,30 +51,71 @@ def test_the_simulator_section_has_every_variant_and_the_baselines() -> None:
 
 
 def test_without_a_compiler_the_simulator_section_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulator.reference, "compiler", lambda: None)
-    section = simulator.measure(TINY)
+    monkeypatch.setattr(simulation.loops, "compiler", lambda: None)
+    section = simulation.simulator(TINY)
     check(section)
     assert "gaussian_over_cpp" not in section.figures
     assert any("no working C++ compiler" in note for note in section.notes)
 
 
+def test_every_multi_armed_learner_is_measured_and_held_to_a_bar() -> None:
+    section = simulation.pulls(replace(TINY, rounds=100))
+    check(section)
+    assert [row["learner"] for row in section.rows] == ["ucb1", "dpucb", "dpse"]
+    assert {bar.figure for bar in BARS if bar.section == "pulls"} == set(section.figures)
+
+
+def test_the_store_section_has_every_way_to_share_a_commit_and_the_waiting_decisions() -> None:
+    section = store.store(TINY)
+    check(section)
+    what = [row["what"] for row in section.rows]
+    assert what[:3] == ["append and fsync", "in memory", "stored, 1 thread"]
+    assert [f"stored, {count} threads" for count in (2, 4, 8)] == what[3:6]
+    assert sum("1,500" in name for name in what) == 4
+    assert "stored_over_baseline" not in section.figures
+    assert not list(workload.ROOT.glob(".bench-store-*"))
+
+
+def test_another_checkout_is_measured_beside_this_one() -> None:
+    section = store.store(replace(TINY, waiting=10, baseline=workload.ROOT))
+    check(section)
+    assert section.figures["stored_over_baseline"] > 0
+    assert any("times as many pairs" in note for note in section.notes)
+
+
+def test_what_was_measured_is_the_other_checkout_and_not_this_one(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="no src/discreet"):
+        store._play_baseline(tmp_path, tmp_path, 1, 0)
+
+
+def test_the_decisions_of_the_store_section_wait_while_calls_are_timed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    monkeypatch.setattr(
+        store, "_longest_call", lambda bandit, _: seen.append(bandit.waiting) or 1.0
+    )
+    store._crowded(tmp_path / "one", TINY)
+    assert seen == [1_500]
+
+
 def test_exactness_has_a_row_for_each_size_and_variant(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        exactness, "in_own_process", lambda _, name, **given: here(exactness, name, given)
+        workload, "in_own_process", lambda _, name, **given: here(calls, name, given)
     )
-    section = exactness.measure(TINY)
-    assert len(section.rows) == len(exactness.DIMS) * len(exactness.VARIANTS)
+    section = calls.exactness(TINY)
+    assert len(section.rows) == len(calls.EXACTNESS_DIMS) * len(calls.EXACTNESS_VARIANTS)
     assert section.figures["tight_5_row_ratio"] > 0
     assert section.figures["gaussian_50_release_ms"] > 0
 
 
 def test_latency_has_a_row_for_each_size_and_variant(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        latency, "in_own_process", lambda _, name, **given: here(latency, name, given)
+        workload, "in_own_process", lambda _, name, **given: here(calls, name, given)
     )
-    section = latency.measure(TINY)
+    section = calls.latency(TINY)
     check(section)
-    assert len(section.rows) == len(latency.SIZES) * len(latency.VARIANTS)
+    assert len(section.rows) == len(calls.LATENCY_SIZES) * len(calls.LATENCY_VARIANTS)
 
 
 def here(module, name: str, given: dict):  # noqa: ANN001, ANN201
@@ -90,31 +125,31 @@ def here(module, name: str, given: dict):  # noqa: ANN001, ANN201
 
 def test_scaling_measures_horizons_and_large_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        scaling, "in_own_process", lambda _, name, **given: here(scaling, name, given)
+        simulation, "in_own_process", lambda _, name, **given: here(simulation, name, given)
     )
-    monkeypatch.setattr(scaling, "cores", lambda: 1)
-    section = scaling.measure(TINY)
+    monkeypatch.setattr(simulation, "cores", lambda: 1)
+    section = simulation.scaling(TINY)
     check(section)
     assert set(section.figures) == {"horizon_ratio", "large_ratio"}
 
 
 def test_memory_is_that_of_a_process_of_its_own() -> None:
-    section = memory.measure(TINY)
+    section = simulation.memory(TINY)
     check(section)
     assert set(section.figures) == {"peak_mib", "peak_growth"}
 
 
 def test_startup_times_imports_and_help(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(startup, "_compilation", lambda: (2.0, 1.0))  # many seconds
-    monkeypatch.setattr(startup, "_cold_import", lambda _: 1.0)
-    section = startup.measure(TINY)
+    monkeypatch.setattr(calls, "_compilation", lambda: (2.0, 1.0))  # many seconds
+    monkeypatch.setattr(calls, "_cold_import", lambda _: 1.0)
+    section = calls.startup(TINY)
     check(section)
     assert set(section.figures) >= {"import_seconds", "first_use_seconds", "help_seconds"}
 
 
 @pytest.mark.parametrize("library", libraries.LIBRARIES, ids=lambda library: library.name)
 def test_a_library_is_measured_or_said_to_be_missing(library: libraries.Library) -> None:
-    found = libraries.row(name=library.name, rounds=5, seconds=0.5)
+    found = libraries.library_row(name=library.name, rounds=5, seconds=0.5)
     assert found["note"] == library.note
     if found["status"] == libraries.NOT_INSTALLED:
         assert found["median_us"] is None
@@ -127,9 +162,9 @@ def test_a_missing_library_is_a_row_and_not_an_error(monkeypatch: pytest.MonkeyP
     absent = replace(libraries.LIBRARIES[3], name="absent", module="no_such_library")
     monkeypatch.setattr(libraries, "LIBRARIES", (libraries.LIBRARIES[0], absent))
     monkeypatch.setattr(
-        libraries, "in_own_process", lambda _, function, **given: here(libraries, function, given)
+        workload, "in_own_process", lambda _, function, **given: here(libraries, function, given)
     )
-    section = libraries.measure(TINY)
+    section = libraries.libraries(TINY)
     check(section)
     assert section.rows[1]["status"] == "not installed (pip install discreet[bench])"
     assert section.rows[1]["times_discreet"] is None
@@ -143,7 +178,7 @@ def test_a_library_that_fails_is_a_row_and_not_an_error(monkeypatch: pytest.Monk
     monkeypatch.setattr(
         libraries, "LIBRARIES", (replace(libraries.LIBRARIES[0], name="broken", player=broken),)
     )
-    found = libraries.row(name="broken", rounds=5, seconds=0.5)
+    found = libraries.library_row(name="broken", rounds=5, seconds=0.5)
     assert found["status"] == "failed: RuntimeError: changed"
     assert found["median_us"] is None
 
@@ -154,7 +189,7 @@ def test_the_suite_refuses_a_section_that_does_not_exist() -> None:
 
 
 def test_the_command_prints_one_json_object_or_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = Section(
+    fake = BenchSection(
         name="simulator",
         title="made up",
         rows=({"what": "x", "rate": 2.0, "note": "a remark"},),
@@ -176,9 +211,15 @@ def test_the_command_prints_one_json_object_or_tables(monkeypatch: pytest.Monkey
     assert "missed" in shown
 
 
+def test_a_baseline_that_is_no_checkout_is_refused(tmp_path: Path) -> None:
+    outcome = CliRunner().invoke(app, ["--only=store", f"--baseline={tmp_path}"])
+    assert isinstance(outcome.exception, ParameterError)
+    assert "src/discreet" in str(outcome.exception)
+
+
 def test_full_plays_the_papers_length_for_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    fake = Section(name="memory", title="", rows=({"what": "x"},))
+    fake = BenchSection(name="memory", title="", rows=({"what": "x"},))
     monkeypatch.setattr(suite, "SECTIONS", {"memory": lambda sizes: seen.append(sizes) or fake})
     CliRunner().invoke(app, ["--full", "--json"])
     assert seen[0].memory_rounds[1] == workload.HORIZON

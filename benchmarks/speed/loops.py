@@ -1,16 +1,27 @@
-"""LinUCB as one writes it in NumPy: the baseline. It shares no code with the package."""
+"""The same algorithm as one writes it in NumPy, and as a plain C++ loop (``reference.cpp``).
 
+Neither shares code with the package.
+"""
+
+import json
 import math
+import shutil
+import subprocess
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from benchmarks.speed.timing import Run
-
-F64 = NDArray[np.float64]
+from benchmarks.speed.workload import F64, Run, unit_rows
+from discreet.mechanism import Mechanism
 
 TOP = 0.75  # the mean reward of the best action
+SOURCE = Path(__file__).with_name("reference.cpp")
+FLAGS = ("-std=c++17", "-O3", "-march=native")
 
 
 class PlainLinUCB:
@@ -44,13 +55,6 @@ class PlainLinUCB:
         self.moment += reward * action
 
 
-def unit_rows(rng: np.random.Generator, count: int, dim: int) -> F64:
-    """Uniform unit vectors, shape (count, dim)."""
-    rows = rng.standard_normal((count, dim))
-    rows /= np.sqrt(np.einsum("kd,kd->k", rows, rows))[:, None]
-    return rows
-
-
 def sphere_set(rng: np.random.Generator, theta: F64, n_actions: int) -> tuple[F64, F64]:
     """A decision set of the sphere without a gap, and its means: (K, d), (K,).
 
@@ -69,7 +73,7 @@ def sphere_set(rng: np.random.Generator, theta: F64, n_actions: int) -> tuple[F6
     return actions, means
 
 
-def play(*, rounds: int, seed: int, dim: int, n_actions: int, horizon: int) -> Run:
+def play_numpy(*, rounds: int, seed: int, dim: int, n_actions: int, horizon: int) -> Run:
     """The loop: a decision set, a choice, a reward."""
     rng = np.random.default_rng(seed)
     theta = unit_rows(rng, 1, dim)[0]
@@ -83,3 +87,44 @@ def play(*, rounds: int, seed: int, dim: int, n_actions: int, horizon: int) -> R
         learner.learn(actions[chosen], reward)
         regret += TOP - float(means[chosen])
     return Run(rounds=rounds, seconds=time.perf_counter() - start, regret=regret)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A compiled program, for one number of features and of actions."""
+
+    program: Path
+
+    def play(self, mechanism: Mechanism, *, rounds: int, seed: int) -> Run:
+        """One run with the noise (Gaussian or none), the shift and the radius of a mechanism."""
+        noise = {} if mechanism.noise is None else mechanism.noise.describe(mechanism.setting)
+        std = noise["node_noise_std"] if noise else 0.0
+        floor = 1.0 if mechanism.bounds is None else mechanism.bounds.rho_min
+        numbers = (mechanism.levels, std, mechanism.shift, floor, *mechanism.radius_terms, 0.0)
+        done = subprocess.run(  # noqa: S603  # what `compiled` has built
+            [self.program, str(rounds), str(seed), *(repr(number) for number in numbers)],
+            capture_output=True,
+            check=True,
+        )
+        found = json.loads(done.stdout)
+        return Run(rounds=rounds, seconds=found["seconds"], regret=found["regret"])
+
+
+def compiler() -> str | None:
+    """A C++ compiler on the path."""
+    return shutil.which("c++") or shutil.which("g++")
+
+
+@contextmanager
+def compiled(*, dim: int, n_actions: int) -> Iterator[Reference | None]:
+    """The program, for as long as its temporary folder lasts; None if it cannot be built."""
+    tool = compiler()
+    with tempfile.TemporaryDirectory(prefix="discreet-bench-") as folder:
+        program = Path(folder) / "reference"
+        sizes = (f"-DDIM={dim}", f"-DACTIONS={n_actions}")
+        built = tool is not None and _run(tool, *FLAGS, *sizes, str(SOURCE), "-o", str(program))
+        yield Reference(program) if built else None
+
+
+def _run(*command: str) -> bool:
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0  # noqa: S603  # a compiler
