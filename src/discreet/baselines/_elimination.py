@@ -135,7 +135,7 @@ class DPSE(ArmLearner):
         joint: bool = False,
         noise_source: NoiseSource | None = None,
     ) -> None:
-        """Start with all arms."""
+        """Start with all arms remaining and nothing pulled."""
         rule = Elimination(
             n_arms=n_arms,
             horizon=horizon,

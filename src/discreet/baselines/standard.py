@@ -109,7 +109,7 @@ class RandomisedResponse:
         delta: float,
         noise_source: NoiseSource | None = None,
     ) -> None:
-        """Work out the coin."""
+        """Work out how often the coin may name the better action."""
         self._theta = np.array(theta, dtype=np.float64)
         self._source: NoiseSource = SystemNoise() if noise_source is None else noise_source
         chance = theory.right_action_chance(epsilon=epsilon, delta=delta)

@@ -81,7 +81,7 @@ class Claim:
     rule: str
 
     def to_json(self) -> dict[str, Any]:
-        """All of it."""
+        """All fields as plain data."""
         return {**asdict(self), "verdict": self.verdict.value}
 
 
@@ -169,11 +169,11 @@ class PowerLaw:
 
     @property
     def exponent(self) -> Interval:
-        """The slope."""
+        """The slope of the line through the logarithms."""
         return self.means.combined(self._slope_weights())
 
     def at(self, x: float) -> Interval:
-        """The line's y at an x."""
+        """The value that the fitted line has at ``x``."""
         offset = math.log(x) - float(np.log(self.x).mean())
         weights = 1 / len(self.x) + offset * self._slope_weights()
         return self.means.combined(weights).exponential()

@@ -136,7 +136,7 @@ class Comparison:
         return min(slacks, default=math.inf)
 
     def panel(self) -> Panel:
-        """The curves."""
+        """Regret over time, a curve for each variant."""
         curves = (
             Curve.over_seeds(_name(one), one.rounds.astype(np.float64), one.regrets)
             for one in self.outcomes

@@ -50,19 +50,19 @@ class Cell(Protocol):
         """Compile what ``run`` needs, so that workers find it on disk."""
 
     def run(self) -> list[Reading]:
-        """Do the work."""
+        """Run what the fields say, and return all that was measured."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A cell of an experiment."""
+    """A cell together with the name of its experiment."""
 
     experiment: str
     cell: Cell
 
     @property
     def settings(self) -> Settings:
-        """The cell's fields."""
+        """The cell's fields by name."""
         return dict(asdict(self.cell))
 
     @property
@@ -100,7 +100,7 @@ class Finished:
 
     @property
     def key(self) -> str:
-        """The key of its task."""
+        """The key of the task that gave it."""
         return _key(self.experiment, self.settings)
 
     def to_json(self) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class RunFolder:
         return list(self._starts)
 
     def add(self, cell: Finished) -> None:
-        """Keep a finished cell."""
+        """Append a finished cell to the journal."""
         self._append({"cell": cell.to_json()})
 
     def note_start(self, facts: dict[str, Any]) -> None:

@@ -108,7 +108,7 @@ def _r_squared(values: F64, fit: F64) -> float:
 
 
 def show(results: Results) -> list[figures.Exhibit]:
-    """Both games."""
+    """Regret against two contexts; pulls of arms, and what privacy adds to their regret."""
     found = tallies(results)
     return [_contexts(results), _pulls(found), _price(found)]
 

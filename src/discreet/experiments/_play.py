@@ -80,7 +80,7 @@ class Play:
         return Simulation(environment=environment, mechanism=self.mechanism(), rounds=self.rounds)
 
     def mechanism(self) -> Mechanism:
-        """The variant, calibrated."""
+        """The variant, calibrated for the horizon and the privacy target."""
         row = named(self.variant)
         if self.rho_min is not None:
             row = row.with_rho_min(self.rho_min)
@@ -93,7 +93,7 @@ class Play:
             run_seed(play.simulation(), play.seed, np.array([1]))
 
     def run(self) -> list[Reading]:
-        """Play all rounds."""
+        """Play all rounds and read off the regret at the checkpoints."""
         checkpoints = self.checkpoints()
         return regret_readings(checkpoints, run_seed(self.simulation(), self.seed, checkpoints))
 

@@ -21,7 +21,7 @@ from discreet.experiments._claims import (
 from discreet.experiments._experiment import F64, Experiment, Results, Sample, Scale
 from discreet.experiments._play import DELTA, DIM, EPSILON, N_ACTIONS, Play, paper_play
 from discreet.report import _figures as figures
-from discreet.report._curves import Curve, Guide, Logarithmic, Panel
+from discreet.report._curves import Curve, Guide, LogarithmicAxis, Panel
 from discreet.report._numbers import Measured
 from discreet.report._page import Table
 
@@ -37,7 +37,7 @@ LARGE_EPSILON = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class PriceWorld:
-    """Where it is played."""
+    """An environment and its size."""
 
     environment: str
     dim: int
@@ -190,7 +190,7 @@ MOST = {
 SAVED = dict(zip(BESIDE, (50.0, 60.0), strict=True))
 
 
-class Prices(Logarithmic):
+class PriceAxis(LogarithmicAxis):
     """Logarithmic axes with ticks at 1 and 3 times the powers of ten."""
 
     def height(self, panels: Sequence[Panel]) -> tuple[float, float]:
@@ -358,7 +358,7 @@ def show(results: Results) -> list[figures.Exhibit]:
     return [
         figures.Exhibit(
             name=NAME,
-            drawings=figures.drawings(panels, across=Prices(), up=Prices(), prefix=NAME),
+            drawings=figures.drawings(panels, across=PriceAxis(), up=PriceAxis(), prefix=NAME),
             caption=(
                 "The price of privacy: regret of tight over the regret of the same policy without "
                 f"privacy in the same worlds, after {_played(results)} (both axes "

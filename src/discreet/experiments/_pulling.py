@@ -73,7 +73,7 @@ class Pulling:
             run_contextual(_contextual(variant, 0.5, 0.1, 10), 0, np.array([1]))
 
     def run(self) -> list[Reading]:
-        """Play all rounds."""
+        """Play to the horizon and read off the regret, and the pulls of each arm."""
         return self._run_contexts() if self.game == CONTEXTS else self._run_arms()
 
     def _run_contexts(self) -> list[Reading]:

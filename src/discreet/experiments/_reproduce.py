@@ -85,12 +85,12 @@ class Request:
         return named(self.name)
 
     def plan(self) -> folder.Plan:
-        """All tasks."""
+        """Every task of these experiments at this scale."""
         tasks = [task for one in self.experiments for task in one.tasks(self.scale)]
         return folder.Plan(name=self.name, scale=self.scale, tasks=tuple(tasks))
 
     def command(self) -> str:
-        """How to do it again."""
+        """The command line that asks for the same."""
         return f"discreet reproduce {self.name} --scale {self.scale} --out {self.out.name}"
 
 
@@ -123,7 +123,7 @@ class Findings:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """For programs."""
+        """What ``discreet reproduce --json`` prints."""
         return {
             "report": str(self.files[0]),
             "files": [str(path) for path in self.files],
@@ -138,7 +138,7 @@ class Steps:
     """How far a run has come."""
 
     def __init__(self, total: int) -> None:
-        """Of so many cells."""
+        """Start with none done of ``total`` cells."""
         self.total = total
         self.done = 0
 

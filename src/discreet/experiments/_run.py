@@ -145,25 +145,25 @@ def _knock(address: str) -> None:
 
 
 class FinishedCells(Protocol):
-    """Where finished cells go."""
+    """Where finished cells are kept."""
 
     @property
     def finished(self) -> dict[str, Finished]:
         """Finished cells by key."""
 
     def add(self, cell: Finished) -> None:
-        """Take in another one."""
+        """Keep another finished cell."""
 
 
 class InMemory:
     """Finished cells for as long as this process lives."""
 
     def __init__(self) -> None:
-        """Start with none."""
+        """Start without any finished cell."""
         self.finished: dict[str, Finished] = {}
 
     def add(self, cell: Finished) -> None:
-        """Take in another one."""
+        """Keep another finished cell."""
         self.finished[cell.key] = cell
 
 

@@ -115,7 +115,7 @@ class Panel:
 
 
 class AxisScale(Protocol):
-    """A kind of axes."""
+    """How numbers become places on an axis."""
 
     @property
     def name(self) -> str:
@@ -134,7 +134,7 @@ class AxisScale(Protocol):
         """Round numbers within an axis."""
 
 
-class Logarithmic:
+class LogarithmicAxis:
     """Equal steps are equal factors."""
 
     name = "log"
@@ -165,13 +165,13 @@ class Logarithmic:
         return inside
 
 
-class Plain:
+class PlainAxis:
     """Equal steps are equal differences, from zero."""
 
     name = "linear"
 
     def first_round(self, _last: float, /) -> float:
-        """The start."""
+        """Zero: a plain axis shows every round."""
         return 0.0
 
     def around(self, low: float, high: float) -> tuple[float, float]:
@@ -189,7 +189,7 @@ class Plain:
         return [float(tick) for tick in ticks if low <= tick <= high]
 
 
-LOGARITHMIC, PLAIN = Logarithmic(), Plain()
+LOGARITHMIC, PLAIN = LogarithmicAxis(), PlainAxis()
 
 
 def _curves(panels: Sequence[Panel]) -> Iterator[Curve]:

@@ -126,7 +126,7 @@ class Drawing:
 
     @cached_property
     def png(self) -> bytes:
-        """As a picture, on white."""
+        """As the bytes of a PNG file, on white."""
         buffer = io.BytesIO()
         with mpl.rc_context(SETTINGS):
             self.figure.savefig(buffer, format="png", dpi=PNG_DPI, metadata={"Software": None})
@@ -148,13 +148,13 @@ class Exhibit:
     caption: str
 
     def block(self) -> Drawings:
-        """For a page."""
+        """The same as a block of a page."""
         return Drawings(
             drawings=tuple(drawing.svg for drawing in self.drawings), caption=self.caption
         )
 
     def write(self, folder: Path) -> list[Path]:
-        """As .svg and .png files."""
+        """Write each drawing as an .svg and a .png file, and say where they are."""
         written = []
         for place, drawing in enumerate(self.drawings, 1):
             stem = self.name if len(self.drawings) == 1 else f"{self.name}-{place}"
