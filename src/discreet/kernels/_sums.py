@@ -1,7 +1,7 @@
 """Noisy prefix sums: rows gather in a batch, and at a release the batch joins what stands.
 
 One rule says when (`schedule`), one of three ways says how noise is shared (`tree`, `buffers`,
-`history`). Without noise the sums are exact.
+`history`), or there is no noise.
 """
 
 from typing import Any, NamedTuple
