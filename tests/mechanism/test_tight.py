@@ -413,20 +413,20 @@ def test_releases_of_nothing_are_noise_of_the_stated_covariance(form: str, noise
 def test_the_stated_noise_scale_is_what_stands_in_a_release() -> None:
     mechanism = TIGHT.with_schedule(batches(3)).mechanism(setting(horizon=60), PAPER)
     lengths = np.linalg.norm(mechanism.strategy.decoder(20), axis=1)
-    np.testing.assert_allclose(mechanism.standing.norms, lengths, rtol=1e-9)
+    np.testing.assert_allclose(mechanism.noise_table.norms, lengths, rtol=1e-9)
     covering = TIGHT.with_schedule(batches(3)).with_tree("covering")
     mechanism = covering.mechanism(setting(horizon=60), PAPER)
     assert (
-        mechanism.standing.norms >= np.linalg.norm(mechanism.strategy.decoder(20), axis=1)
+        mechanism.noise_table.norms >= np.linalg.norm(mechanism.strategy.decoder(20), axis=1)
     ).all()
 
 
 def test_the_table_of_many_releases_is_never_below_the_noise_that_stands() -> None:
     mechanism = TIGHT.with_schedule(every_round()).mechanism(setting(horizon=30_000), PAPER)
-    known, every = mechanism.standing, np.arange(1, 30_001)
-    assert len(known.numbers) < 6_000
+    table, every = mechanism.noise_table, np.arange(1, 30_001)
+    assert len(table.numbers) < 6_000
     exact = mechanism.strategy.row_norms(30_000, every)
-    stated = known.norms[np.searchsorted(known.numbers, every)]
+    stated = table.norms[np.searchsorted(table.numbers, every)]
     assert (stated >= exact).all()
     assert (stated <= exact * 1.001).all()
 

@@ -17,7 +17,6 @@ from discreet.kernels import _tree as tree
 from discreet.kernels import _width as width
 from discreet.kernels._compiling import kernel
 from discreet.kernels._noise import Noise
-from discreet.kernels._width import Standing
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -66,15 +65,6 @@ def draw_nodes(state: U64, law: Noise, dim: int, nodes: F64, scratch: F64) -> No
             law.scale,
             nodes[at],
         )
-
-
-@kernel
-def standing(known: Standing, law: Noise, number: int) -> width.Stands:
-    """The noise in one release, or an upper bound on it."""
-    at = min(int(np.searchsorted(known.numbers, number)), known.numbers.size - 1)
-    gram_std = known.norms[at] * law.scale
-    moment_std = known.norms[at] * law.moment_scale
-    return width.Stands(gram_std, moment_std, gram_std * known.reaches[at], known.log_tails[at])
 
 
 @kernel
@@ -148,7 +138,7 @@ def play_width(
     law: Noise,
     sharing: sums.Sharing,
     timing: schedule.Timing,
-    known: Standing,
+    table: width.NoiseTable,
     terms: width.Terms,
     releases: int,
     rule: Rule,
@@ -211,8 +201,8 @@ def play_width(
             sums.absorb(sharing, state, batch, starting, releases)
             batch[:] = 0.0
             linalg.unpack(state.totals[0], 0.0, gram, moment)
-            stands = standing(known, law, state.number[0])
-            width.region(gram, moment, stands, terms, basis, centre, spread, lean)
+            number = state.number[0]
+            width.region(gram, moment, number, table, law, terms, basis, centre, spread, lean)
         if rows == checkpoints[at]:
             regrets[at] = regret
             at += 1

@@ -16,7 +16,6 @@ from discreet.errors import ParameterError
 from discreet.kernels import _sums as sums
 from discreet.kernels import _width as width
 from discreet.kernels._noise import Noise
-from discreet.kernels._width import Standing
 from discreet.mechanism import _tails as tails
 from discreet.mechanism._cost import HasTwoScales, OnGrid, total_cost
 from discreet.mechanism._grid import Grid
@@ -205,8 +204,8 @@ class Mechanism:
         return sums.no_noise() if self.strategy is None else self.strategy.sharing(self.releases)
 
     @cached_property
-    def standing(self) -> Standing:
-        """How much noise stands in which release, and how sure we are of it.
+    def noise_table(self) -> width.NoiseTable:
+        """How much noise each release holds, and how sure we are of it.
 
         Release i may fail in two ways, each with probability p_i = alpha / (2 i H_J), where H_J is
         the J-th harmonic number: together alpha. For many releases this is a table at some of
@@ -214,12 +213,12 @@ class Mechanism:
         """
         if self.strategy is None or isinstance(self.confidence, Radius):
             nothing = np.zeros(1)  # the paper's bounds are about all releases alike
-            return Standing(np.array([2**62]), nothing, nothing, nothing)
+            return width.NoiseTable(np.array([2**62]), nothing, nothing, nothing)
         numbers = _some_numbers(self.releases)
         norms = self.strategy.row_norms(self.releases, numbers)
         harmonic = math.log(self.releases) + 0.5772156649 + 1 / (2 * self.releases)
         log_tails = np.log(2 * harmonic * numbers) - math.log(self.setting.failure_prob)
-        return Standing(
+        return width.NoiseTable(
             numbers,
             np.maximum.accumulate(norms) if self.releases > len(numbers) else norms,
             tails.largest_eigenvalue(self.setting.problem.dim, log_tails),

@@ -65,7 +65,7 @@ def _paper(mechanism: Mechanism, bounds: NoiseBounds, gap: float | None) -> dict
 
 
 def _correlated(mechanism: Mechanism, privacy: Privacy | None) -> dict[str, Any]:
-    strategy, noise, norms = mechanism.strategy, mechanism.noise, mechanism.standing.norms
+    strategy, noise, norms = mechanism.strategy, mechanism.noise, mechanism.noise_table.norms
     if privacy is None or strategy is None or noise is None:
         return {}
     law = noise.law()

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.kernels import _linalg as linalg
-from discreet.kernels import _rounds as rounds
 from discreet.kernels import _score as score
 from discreet.kernels import _width as width
 from discreet.mechanism import Radius
@@ -152,8 +151,6 @@ def joint_region(release: Release) -> JointRegion:
     if release.number == 0 or law is None:
         width.nothing(terms.theta_norm, basis, weights, noise, bias)
     else:
-        stands = rounds.standing(mechanism.standing, law.law(), release.number)
-        shift = width.region(
-            release.gram, release.moment, stands, terms, basis, weights, noise, bias
-        )
+        known = (release.number, mechanism.noise_table, law.law(), terms)
+        shift = width.region(release.gram, release.moment, *known, basis, weights, noise, bias)
     return JointRegion(basis @ weights, basis, weights, noise, bias, shift)

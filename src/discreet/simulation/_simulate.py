@@ -200,7 +200,7 @@ def _run(simulation: Simulation, seed: int, checkpoints: I64) -> F64:
             law,
             mechanism.sharing,
             mechanism.schedule.timing,
-            mechanism.standing,
+            mechanism.noise_table,
             mechanism.width_terms,
             mechanism.schedule.count(int(checkpoints[-1])),
             *ends,
