@@ -28,7 +28,6 @@ from discreet import (
 )
 from discreet.errors import ParameterError
 from discreet.mechanism import JointWidth
-from discreet.mechanism._tight import Tight
 from discreet.mechanism.noise._gaussian import GaussianNoise
 from discreet.mechanism.planning import plan
 from discreet.mechanism.schedules import Schedule, batches, every_round, geometric, hybrid
@@ -40,7 +39,7 @@ from discreet.mechanism.strategies import (
     Tree,
     independent,
 )
-from discreet.mechanism.variants import named
+from discreet.mechanism.variants import Tight, named
 from discreet.problem import OPEN_FAILURE_PROB, OPEN_HORIZON
 from discreet.release import confidence
 from discreet.release.policies import UCB, Policy
@@ -160,7 +159,7 @@ def test_the_moments_share_of_the_noise_can_be_chosen() -> None:
 
 def test_a_plan_says_what_the_mechanism_has() -> None:
     mechanism = TIGHT.mechanism(setting(horizon=10_000), PAPER)
-    found = plan(TIGHT, setting(horizon=10_000), PAPER)
+    found = plan(TIGHT, setting().problem, horizon=10_000, privacy=PAPER)
     norms = mechanism.strategy.row_norms(mechanism.releases, np.array([1, mechanism.releases]))
     guarantee = found.pop("guarantee")
     assert found == {
@@ -183,20 +182,20 @@ def test_a_plan_says_what_the_mechanism_has() -> None:
 def test_exact_accounting_divides_the_papers_noise_by_more_than_thirteen(name: str) -> None:
     problem = Problem(dim=5, action_norm=1, reward_bound=1, theta_norm=1)
     paper = named(name).mechanism(setting(problem), PAPER)
-    exact = named(name).with_calibration("exact").mechanism(setting(problem), PAPER)
+    exact = named(name).with_calibration("gdp").mechanism(setting(problem), PAPER)
     assert paper.noise.std / exact.noise.std == pytest.approx(13.6, abs=0.05)
     assert exact.noise.moment_std == exact.noise.std
     assert exact.bounds.rho_max < paper.bounds.rho_max / 10
     assert exact.strategy == paper.strategy
     assert "exact Gaussian accounting" in str(exact.guarantee)
-    again = named(name).with_calibration("exact").with_calibration("paper")
+    again = named(name).with_calibration("gdp").with_calibration("paper")
     assert again.mechanism(setting(problem), PAPER).noise == paper.noise
 
 
 @pytest.mark.parametrize("name", ["wishart", "wishart-opt", "wishart-unshifted"])
 def test_wishart_noise_has_no_exact_accounting(name: str) -> None:
     with pytest.raises(ParameterError, match=f"calibration: is 'exact', but variant '{name}'"):
-        named(name).with_calibration("exact")
+        named(name).with_calibration("gdp")
 
 
 @pytest.mark.parametrize("name", ["gaussian", "tight"])
@@ -206,7 +205,7 @@ def test_an_unknown_calibration_is_refused(name: str) -> None:
 
 
 def test_tight_is_always_exact() -> None:
-    assert TIGHT.with_calibration("exact") == TIGHT
+    assert TIGHT.with_calibration("gdp") == TIGHT
     with pytest.raises(ParameterError, match="calibration: is 'paper', but variant 'tight'"):
         TIGHT.with_calibration("paper")
 
@@ -226,7 +225,7 @@ def test_the_papers_constants_know_replacement_of_one_round_only(
     with pytest.raises(ParameterError, match="privacy: asks for more than replacement"):
         paper_variant.mechanism(setting(), asked)
     if paper_variant.name.startswith("gaussian"):
-        exact = paper_variant.with_calibration("exact").mechanism(setting(), asked)
+        exact = paper_variant.with_calibration("gdp").mechanism(setting(), asked)
         assert exact.guarantee.neighbours == asked.neighbours
 
 
@@ -658,6 +657,6 @@ def test_a_class_is_not_a_policy(problem: Problem) -> None:
 
 
 def test_a_horizon_before_the_first_release_has_none(problem: Problem) -> None:
-    setting = Setting(problem=problem, horizon=19)
-    assert plan(named("tight"), setting, TARGET)["releases"] == 0
-    assert plan(named("tight"), replace(setting, horizon=20), TARGET)["releases"] == 1
+    for horizon, releases in ((19, 0), (20, 1)):
+        found = plan(named("tight"), problem, horizon=horizon, privacy=TARGET)
+        assert found["releases"] == releases

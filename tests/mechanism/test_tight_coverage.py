@@ -67,7 +67,7 @@ compiled_worst_excess = numba.njit(worst_excess)
 
 @numba.njit
 def play(  # noqa: PLR0917  # compiled functions take positions only
-    world: arms.World,
+    world: arms.WorldArrays,
     law: Noise,
     sharing: sums.Sharing,
     timing: schedule.Timing,
@@ -124,7 +124,7 @@ def excesses(environment: Environment, mechanism: Mechanism, seed: int) -> F64:
         mechanism.schedule.timing,
         mechanism.noise_table,
         mechanism.width_terms,
-        sums.empty(mechanism.sharing, mechanism.setting.problem.dim),
+        mechanism.float_sums(),
         world.state,
         random.seed_state(noise_seed),
         found,
@@ -164,7 +164,7 @@ def test_widths_hold_with_a_tree_over_all_rounds_too(tree: str) -> None:
 
 
 def test_a_width_without_privacy_noise_in_it_does_not_cover() -> None:
-    # The same check must be able to fail: claim that there is hardly any noise, where there is much.
+    # The same check must be able to fail: claim hardly any noise, where there is much.
     environment = ENVIRONMENTS["sphere"]
     mechanism = mechanism_for(environment, 0.02)
     table = mechanism.noise_table

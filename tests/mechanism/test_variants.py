@@ -136,7 +136,7 @@ def all_forms() -> dict[str, Named]:
     return {
         **VARIANTS,
         "gaussian, covering": named("gaussian").with_tree("covering"),
-        "gaussian, exact": named("gaussian").with_calibration("exact"),
+        "gaussian, exact": named("gaussian").with_calibration("gdp"),
         "tight, every round": tight.with_schedule(every_round()),
         "tight, batches": tight.with_schedule(batches(13)),
         "tight, late and then every row": tight.with_schedule(Schedule(start=9, batch=1)),

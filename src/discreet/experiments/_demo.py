@@ -10,9 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from discreet.mechanism.variants import VARIANTS
+from discreet.mechanism.variants import VARIANTS, calibrate
 from discreet.privacy import Privacy
-from discreet.problem import Setting
 from discreet.report import _comparison as comparison
 from discreet.report._comparison import Comparison
 from discreet.report._numbers import IN_A_TERMINAL
@@ -124,9 +123,13 @@ def write_report(result: DemoResult, out: Path) -> Path:
 
 def _simulations(settings: DemoSettings, gap: float) -> Iterator[Simulation]:
     environment = Sphere(dim=settings.dim, n_actions=settings.n_actions, gap=gap)
-    setting = Setting(problem=environment.problem, horizon=settings.horizon)
     for variant in VARIANTS.values():
-        mechanism = variant.mechanism(setting, settings.privacy if variant.private else None)
+        mechanism = calibrate(
+            variant,
+            environment.problem,
+            horizon=settings.horizon,
+            privacy=settings.privacy if variant.private else None,
+        )
         yield Simulation(environment=environment, mechanism=mechanism, rounds=settings.rounds)
 
 

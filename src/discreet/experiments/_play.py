@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from discreet.experiments._cell import Reading
 from discreet.experiments._results import REGRET
 from discreet.mechanism import Mechanism
-from discreet.mechanism.variants import named
+from discreet.mechanism.variants import calibrate, named
 from discreet.privacy import Privacy
-from discreet.problem import Setting
 from discreet.simulation import Simulation, run_seed
 from discreet.simulation.environments import REWARDS, Basis, Environment, Fixed, Sphere
 
@@ -72,8 +71,8 @@ class Play:
         row = named(self.variant)
         if self.rho_min is not None:
             row = row.with_rho_min(self.rho_min)
-        setting = Setting(problem=self._environment().problem, horizon=self.horizon)
-        return row.mechanism(setting, self._privacy() if row.private else None)
+        target = self._privacy() if row.private else None
+        return calibrate(row, self._environment().problem, horizon=self.horizon, privacy=target)
 
     def prepare(self) -> None:
         """Play one round."""

@@ -14,9 +14,8 @@ from discreet.baselines._simulate import run_seed
 from discreet.baselines.standard import TwoContexts, play_response
 from discreet.experiments._cell import Reading
 from discreet.experiments._results import REGRET, Results
-from discreet.mechanism.variants import VARIANTS, named
+from discreet.mechanism.variants import VARIANTS, calibrate, named
 from discreet.privacy import Privacy
-from discreet.problem import Setting
 from discreet.simulation import Simulation
 from discreet.simulation import run_seed as run_contextual
 
@@ -115,8 +114,8 @@ def _readings(checkpoints: I64, regrets: F64) -> list[Reading]:
 
 def _contextual(variant: str, privacy: Privacy, horizon: int) -> Simulation:
     environment, row = TwoContexts(), named(variant)
-    setting = Setting(problem=environment.problem, horizon=horizon)
-    mechanism = row.mechanism(setting, privacy if row.private else None)
+    target = privacy if row.private else None
+    mechanism = calibrate(row, environment.problem, horizon=horizon, privacy=target)
     return Simulation(environment=environment, mechanism=mechanism, rounds=horizon)
 
 

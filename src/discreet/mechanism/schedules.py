@@ -1,7 +1,7 @@
 """When to release: a function of the number of rows alone, so it tells nothing about them."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -103,10 +103,6 @@ class Schedule:
             found.append(rows)
             rows = self.after(rows)
         return found
-
-    def to_json(self) -> dict[str, float | None]:
-        """The fields that are set, for save files."""
-        return {name: value for name, value in asdict(self).items() if value != math.inf}
 
 
 @lru_cache(maxsize=64)
