@@ -191,3 +191,23 @@ def test_a_schedule_that_makes_no_sense_is_refused_by_name(
 def test_batches_of_no_size_are_refused(size: float) -> None:
     with pytest.raises(ParameterError, match="size: "):
         batches(size)
+
+
+@pytest.mark.parametrize("horizon", [2**62, 2**63, 2 * 10**19, 10**20, 10**150])
+@pytest.mark.parametrize("schedule", [hybrid(), geometric(), Schedule(start=7, root=1e9)])
+def test_a_horizon_that_cannot_be_counted_is_refused_with_the_largest_that_can(
+    schedule: Schedule, horizon: int
+) -> None:
+    with pytest.raises(ParameterError, match=r"horizon: is .* give at most ") as refused:
+        schedule.count(horizon)
+    largest = int(str(refused.value).rsplit("give at most ", 1)[1].replace(",", ""))
+    assert 10**8 < largest < 2**62
+    assert schedule.require_few(largest) <= 10**8
+    with pytest.raises(ParameterError, match=f"give at most {largest:,}"):
+        schedule.require_few(largest + 1)
+
+
+def test_batches_within_any_horizon_have_a_largest_size() -> None:
+    for horizon in (2**62, 10**20, 10**150):
+        assert batches(10**15).largest_batch(horizon) == 10**15
+        assert batches(2**62).largest_batch(horizon) == 2**62

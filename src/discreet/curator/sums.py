@@ -317,7 +317,8 @@ class IntegerSums(PrefixSums):
             return row
         # Too long by a trace: `rows` has seen it before.
         steps = np.empty(action.size + 1, dtype=np.int64)
-        rounding.towards_zero(action, reward, *units, steps)
+        if rounding.towards_zero(action, reward, *units, steps) == rounding.REFUSED:
+            raise ParameterError("actions", "or a reward is far outside its bounds")
         steps[:-1] = shortened(steps[:-1], self._largest_square)
         steps[-1] = min(most, max(-most, int(steps[-1])))
         linalg.pack_row(steps[:-1], steps[-1], row)
