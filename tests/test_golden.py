@@ -179,7 +179,14 @@ def test_the_library_gives_the_papers_constants(
     )
     row = named(name)
     privacy = Privacy(epsilon=parameters["epsilon"], delta=parameters["delta"])
-    found = plan(row, setting, privacy if row.private else None, gap=parameters["gap"])
+    found = plan(
+        row,
+        setting.problem,
+        horizon=setting.horizon,
+        privacy=privacy if row.private else None,
+        failure_prob=setting.failure_prob,
+        gap=parameters["gap"],
+    )
     assert {key: found[key] for key in expected} == pytest.approx(expected, rel=1e-9, abs=0)
 
 

@@ -78,3 +78,9 @@ def test_targets_have_no_defaults() -> None:
         Privacy()
     with pytest.raises(TypeError):
         Problem(dim=3)
+
+
+@pytest.mark.parametrize("horizon", [10**151, 10**400, float("inf"), float("nan")])
+def test_a_horizon_beyond_all_numbers_is_refused(problem: Problem, horizon: float) -> None:
+    with pytest.raises(ParameterError, match="horizon: is "):
+        Setting(problem=problem, horizon=horizon)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from discreet import theory
 from discreet.errors import ParameterError
-from discreet.mechanism import Mechanism, Radius
+from discreet.mechanism import Mechanism, PaperConfidence
 from discreet.mechanism.variants import VARIANTS
 from discreet.privacy import Guarantee, Privacy
 from discreet.problem import Problem, Setting
@@ -214,7 +214,7 @@ def mechanism_with(setting: Setting, bounds: NoiseBounds) -> Mechanism:
     return Mechanism(
         variant="test",
         setting=setting,
-        confidence=Radius(shift=0.0, bounds=bounds),
+        confidence=PaperConfidence(shift=0.0, bounds=bounds),
         guarantee=Guarantee.nothing("a test"),
     )
 
@@ -238,7 +238,7 @@ def test_the_radius_of_any_data_within_the_bounds_is_below_its_bound(
     gram, moment = actions.T @ actions + 0.5 * (noise + noise.T), rng.standard_normal(problem.dim)
 
     mechanism = mechanism_with(setting, bounds)
-    region = confidence.ellipsoid(release_of(gram, moment, rows, mechanism))
+    region = confidence.region(release_of(gram, moment, rows, mechanism))
     at_most = theory.radius_bound(setting, bounds, rounds=rows)
     assert region.radius <= at_most * (1 + 1e-12)
 
@@ -271,7 +271,7 @@ def test_the_radius_bound_is_reached_by_data_spread_evenly_under_the_most_noise(
         mechanism_with(setting, bounds),
     )
     at_most = theory.radius_bound(setting, bounds, rounds=rows)
-    assert confidence.ellipsoid(released).radius == pytest.approx(at_most, rel=1e-9)
+    assert confidence.region(released).radius == pytest.approx(at_most, rel=1e-9)
 
 
 def test_an_ellipsoid_holds_its_centre_and_ends_at_its_radius() -> None:
@@ -279,7 +279,7 @@ def test_an_ellipsoid_holds_its_centre_and_ends_at_its_radius() -> None:
     setting = Setting(problem=problem, horizon=100)
     bounds = NoiseBounds(rho_min=1.0, rho_max=2.0, gamma=0.5)
     gram, moment = np.array([[4.0, 1.0], [1.0, 3.0]]), np.array([1.0, 2.0])
-    region = confidence.ellipsoid(release_of(gram, moment, 5, mechanism_with(setting, bounds)))
+    region = confidence.region(release_of(gram, moment, 5, mechanism_with(setting, bounds)))
     assert region.centre in region
     for direction in (np.array([1.0, 0.0]), np.array([-0.3, 2.0])):
         unit = direction / math.sqrt(direction @ gram @ direction)

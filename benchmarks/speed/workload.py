@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from discreet.learner import LinUCB
 from discreet.mechanism import Mechanism
-from discreet.mechanism.variants import named
+from discreet.mechanism.variants import calibrate, named
 from discreet.privacy import Privacy
-from discreet.problem import Setting
 from discreet.simulation import Simulation, simulate
 from discreet.simulation.environments import Sphere
 
@@ -142,8 +141,7 @@ def mechanism(
     """A variant, calibrated for the sphere."""
     row = named(variant)
     problem = Sphere(dim=dim, n_actions=n_actions).problem
-    setting = Setting(problem=problem, horizon=horizon)
-    return row.mechanism(setting, PRIVACY if row.private else None)
+    return calibrate(row, problem, horizon=horizon, privacy=PRIVACY if row.private else None)
 
 
 def simulation(

@@ -27,9 +27,18 @@ def within(parameter: str, number: float, least: float, most: float) -> float:
     if not least <= number <= most:
         raise ParameterError(
             parameter,
-            f"is {number:g}, which cannot be computed with; give one from {least:g} to {most:g}",
+            f"is {shown(number)}, which cannot be computed with; give one from {least:g} to "
+            f"{most:g}",
         )
     return number
+
+
+def shown(number: float) -> str:
+    """A number for a message, also a whole number beyond floating point."""
+    try:
+        return f"{number:g}"
+    except OverflowError:
+        return "beyond floating point"
 
 
 def at_least(parameter: str, value: object, least: float) -> float:

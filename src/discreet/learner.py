@@ -18,7 +18,7 @@ from discreet.mechanism import Mechanism, variants
 from discreet.mechanism._perturbations import Perturbations
 from discreet.mechanism.noise.sources import NoiseSource
 from discreet.privacy import Guarantee, Privacy
-from discreet.problem import Problem, Setting
+from discreet.problem import Problem
 from discreet.release import Release, policies
 from discreet.release import confidence as confidences
 from discreet.release.confidence import Region
@@ -90,9 +90,16 @@ class LinUCB:
         _require(problem, Problem, "problem", "Problem(...)")
         _require(privacy, Privacy | None, "privacy", "Privacy(epsilon=..., delta=...)")
         row = variants.named(variant) if isinstance(variant, str) else variant
-        setting = Setting.over(problem, horizon, failure_prob, open_ended=row.open_ended)
+        mechanism = variants.calibrate(
+            row,
+            problem,
+            horizon=horizon,
+            privacy=privacy,
+            failure_prob=failure_prob,
+            noise=noise,
+        )
         self._begin(
-            row.mechanism(setting, privacy, noise=noise),
+            mechanism,
             policy=policy,
             supplied=row.perturbations,
             on_violation=on_violation,

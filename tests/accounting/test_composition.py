@@ -210,7 +210,7 @@ def test_the_exact_node_scale_meets_its_target_and_no_smaller_one_does(
     norm: float,
     bound: float,
 ) -> None:
-    std = accounting.gaussian_node_std_exact(
+    std = accounting.gaussian_node_std_gdp(
         privacy=Privacy(epsilon=epsilon, delta=delta), depth=depth, action_norm=norm,
         reward_bound=bound, neighbours=neighbours, contributions=contributions,
     )  # fmt: skip
@@ -230,7 +230,7 @@ def test_the_exact_node_scale_meets_its_target_and_no_smaller_one_does(
 def test_exact_accounting_divides_the_papers_scale_by_its_golden_factor() -> None:
     privacy = Privacy(epsilon=1, delta=0.1)
     paper = accounting.gaussian_node_std(privacy=privacy, depth=27, row_norm=math.sqrt(2))
-    exact = accounting.gaussian_node_std_exact(
+    exact = accounting.gaussian_node_std_gdp(
         privacy=privacy, depth=27, action_norm=1, reward_bound=1
     )
     assert exact == pytest.approx(2 * math.sqrt(27) / 0.9209139666, rel=1e-9)

@@ -23,9 +23,9 @@ from discreet import (
 from discreet.audit import Config, Fresh
 from discreet.curator import rows
 from discreet.mechanism import Mechanism
-from discreet.mechanism._tight import Tight
 from discreet.mechanism.noise._gaussian import GaussianNoise
 from discreet.mechanism.schedules import every_round
+from discreet.mechanism.variants import Tight
 
 TARGET = Privacy(epsilon=1.0, delta=1e-6)
 PROBLEM = Problem(dim=2, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)

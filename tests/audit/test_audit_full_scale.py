@@ -38,7 +38,7 @@ def test_tight_keeps_its_promise_and_the_bound_is_not_far_below() -> None:
 def test_exactly_calibrated_gaussian_noise_keeps_its_promise_and_the_bound_is_not_far_below() -> (
     None
 ):
-    found = attacked(config(VARIANTS["gaussian"].with_calibration("exact")))
+    found = attacked(config(VARIANTS["gaussian"].with_calibration("gdp")))
     assert not found.violated
     assert 0.5 <= found.epsilon_lower <= 1.0
 

@@ -9,9 +9,9 @@ import pytest
 from discreet import Privacy, Problem, Setting, accounting
 from discreet.audit import _streams as streams
 from discreet.mechanism import Mechanism
-from discreet.mechanism._tight import Tight
 from discreet.mechanism.noise._gaussian import GaussianNoise
 from discreet.mechanism.schedules import batches
+from discreet.mechanism.variants import Tight
 
 
 def mechanism(

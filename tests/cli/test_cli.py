@@ -111,8 +111,9 @@ def test_a_horizon_may_be_open() -> None:
     assert played["rounds"] == 300
 
 
-def test_exact_calibration_needs_less_noise_on_the_same_tree() -> None:
-    paper, exact = as_json(*PLAN), as_json(*PLAN, "--calibration=exact")
+def test_gaussian_accounting_needs_less_noise_on_the_same_tree() -> None:
+    paper, exact = as_json(*PLAN), as_json(*PLAN, "--calibration=gdp")
+    assert as_json(*PLAN, "--calibration=exact") == exact
     assert as_json(*PLAN, "--calibration=paper") == paper
     assert exact["tree_depth"] == paper["tree_depth"]
     assert exact["node_noise_std"] < paper["node_noise_std"]
@@ -163,6 +164,7 @@ BAD = {
     "negative first seed": ([*SIMULATE, "--first-seed=-3"], "first-seed"),
     "delta one": ([*PLAN, "--delta=1"], "delta"),
     "alpha one": ([*PLAN, "--failure-prob=1"], "failure_prob"),
+    "horizon beyond counting": ([*TIGHT, "--horizon=2e19"], "horizon"),
     "horizon zero": ([*PLAN, "--horizon=0"], "horizon"),
     "horizon not whole": ([*PLAN, "--horizon=1.5"], "--horizon"),
     "horizon infinite": ([*PLAN, "--horizon=inf"], "--horizon"),

@@ -14,7 +14,7 @@ from discreet.curator.exact import ExactSums, shortened
 from discreet.errors import ParameterError
 from discreet.mechanism import Mechanism
 from discreet.mechanism._grid import COARSEST, FINEST, ROOM, Grid
-from discreet.mechanism.noise._discrete import ExactNoise
+from discreet.mechanism.noise._discrete_gaussian import DiscreteGaussianNoise
 from discreet.mechanism.noise.sources import SystemNoise
 from discreet.mechanism.schedules import batches, every_round, hybrid
 from discreet.mechanism.strategies import (
@@ -34,7 +34,7 @@ RULES = {
     "default": named("tight"),
     "gaussian": named("gaussian"),
     "covering": named("gaussian").with_tree("covering"),
-    "exact calibration": named("gaussian").with_calibration("exact"),
+    "exact calibration": named("gaussian").with_calibration("gdp"),
     "tree of batches": named("tight").with_strategy(Tree()).with_schedule(batches(3)),
     "square root": named("tight").with_strategy(SquareRoot()).with_schedule(batches(4)),
     "optimised": named("tight")
@@ -169,7 +169,7 @@ def test_the_largest_rows_and_the_largest_noise_fit(strategy: Strategy, horizon:
         Setting(problem=PROBLEM, horizon=horizon, failure_prob=0.01), TARGET, noise="exact"
     )
     noise = mechanism.noise
-    assert isinstance(noise, ExactNoise)
+    assert isinstance(noise, DiscreteGaussianNoise)
     together = horizon
     if not isinstance(strategy, Tree):
         together = mechanism.schedule.largest_batch(horizon)
@@ -183,7 +183,7 @@ def test_the_largest_rows_and_the_largest_noise_fit(strategy: Strategy, horizon:
 
 
 def test_a_horizon_that_does_not_fit_is_refused_and_the_largest_that_does_is_named() -> None:
-    variant = named("gaussian").with_calibration("exact")
+    variant = named("gaussian").with_calibration("gdp")
     with pytest.raises(ParameterError, match=r"horizon: .* at most [\d,]+") as caught:
         variant.mechanism(Setting(problem=PROBLEM, horizon=10**17), TARGET, noise="exact")
     fits = int(str(caught.value).split("at most ")[1].split(", or")[0].replace(",", ""))
@@ -228,7 +228,7 @@ def test_another_kind_of_noise_is_refused(noise: str, name: str) -> None:
 
 def test_exact_noise_is_what_one_gets_and_the_guarantee_says_so() -> None:
     learner = LinUCB(PROBLEM, horizon=100, privacy=TARGET)
-    assert isinstance(learner.mechanism.noise, ExactNoise)
+    assert isinstance(learner.mechanism.noise, DiscreteGaussianNoise)
     assert "whole multiples of a grid" in str(learner.guarantee)
     assert "whole multiples" not in str(
         LinUCB(PROBLEM, horizon=100, privacy=TARGET, noise="float").guarantee

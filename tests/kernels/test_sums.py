@@ -57,32 +57,32 @@ class Stream:
         self.releases = schedule.count(HORIZON)
         self.strategy: Strategy = STRATEGIES[name](self.releases)
         self.sharing = self.strategy.sharing(self.releases)
-        self.state = sums.empty(self.sharing, DIM)
+        self.state = sums.empty(self.strategy.float_arrays(self.releases, SIZE), np.zeros(SIZE))
         self.noise = noise
         self.drawn: dict[tuple[int, int, int], F64] = {}
-        sums.begin(self.sharing, self.state, self._fresh(sums.first_draws(self.sharing)))
+        sums.begin(self.sharing, self.state, self._draw(sums.first_draws(self.sharing)))
 
-    def _fresh(self, count: int) -> F64:
-        fresh = np.zeros((count, SIZE))
+    def _draw(self, count: int) -> F64:
+        noise = np.zeros((count, SIZE))
         if self.noise is not None:
-            fresh[:] = 100 * self.noise.standard_normal(fresh.shape)
+            noise[:] = 100 * self.noise.standard_normal(noise.shape)
         number = int(self.state.number[0])
         if self.sharing.kind != sums.TREE:
-            for draw in fresh:
+            for draw in noise:
                 self.drawn[0, number, 0] = draw.copy()
-            return fresh
-        # A level that starts anew at this release draws the node of its next block, and an idle
-        # draw that stands until that node is done.
+            return noise
+        # A level that starts over at this release draws the node of its next block, and an idle
+        # draw that is shown until that node is done.
         release = number if not self.drawn else number + 1
         each = 2 if self.sharing.idle else 1
-        for at, draw in enumerate(fresh):
+        for at, draw in enumerate(noise):
             level, idle = divmod(at, each)
             self.drawn[level, release >> level, idle] = draw.copy()
-        return fresh
+        return noise
 
     def add(self, row: F64) -> bool:
-        fresh = self._fresh(sums.next_draws(self.sharing, self.timing, self.state))
-        return bool(sums.step(self.sharing, self.timing, self.state, row, fresh, self.releases))
+        noise = self._draw(sums.next_draws(self.sharing, self.timing, self.state))
+        return bool(sums.step(self.sharing, self.timing, self.state, row, noise, self.releases))
 
     @property
     def shown(self) -> F64:
@@ -188,10 +188,11 @@ def test_a_replaced_row_changes_releases_from_its_batch_on_by_itself(
             np.testing.assert_array_equal(one.state.nodes, other.state.nodes)
 
 
-def test_exact_sums_draw_nothing() -> None:
+def test_sums_without_noise_draw_nothing() -> None:
     sharing, timing = sums.no_noise(), every_round().timing
-    state = sums.empty(sharing, DIM)
     nothing = np.empty((0, SIZE))
+    arrays = sums.Arrays(nodes=nothing, idle=nothing, totals=np.zeros((1, SIZE)))
+    state = sums.empty(arrays, np.zeros(SIZE))
     assert sums.first_draws(sharing) == 0
     sums.begin(sharing, state, nothing)
     for row in some_rows(7):
@@ -271,13 +272,13 @@ def test_a_learner_that_is_saved_continues_to_the_bit(
 
 def test_counters_that_do_not_fit_the_schedule_are_refused() -> None:
     chosen = mechanism(SCHEDULES["batches"], "buffered")
-    fresh = NoisySums.begin(chosen, seeded(0))
+    noise = NoisySums.begin(chosen, seeded(0))
     fitting = {"rows": 16, "released": 14, "number": 2}
     wrong = [{"rows": 13}, {"rows": 21}, {"released": 13}, {"released": 7}, {"number": 1}]
     for change in ({}, *wrong):
 
         def resume(counters: dict[str, int]) -> NoisySums:
-            return NoisySums.resume(chosen, seeded(0), arrays=fresh.state(), **counters)
+            return NoisySums.resume(chosen, seeded(0), arrays=noise.state(), **counters)
 
         if not change:
             assert resume(fitting).rows == 16

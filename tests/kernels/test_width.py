@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from discreet import Release, Setting
 from discreet.kernels import _width as width
-from discreet.kernels._width import Stands, Terms
+from discreet.kernels._noise import Noise
+from discreet.kernels._width import NoiseTable, ReleaseNoise, Terms
 from discreet.mechanism import _tails as tails
 from discreet.mechanism.variants import named
 from discreet.release import confidence
@@ -20,7 +21,7 @@ F64 = NDArray[np.float64]
 
 DIMS = [1, 2, 3, 6, 7, 13]
 TERMS = Terms(variance=1.5**2, theta_norm=1.25, prior=0.1)
-STANDS = Stands(gram_std=3.0, moment_std=4.5, reach=32.0, log_tail=math.log(1e6))
+HELD = ReleaseNoise(gram_std=3.0, moment_std=4.5, reach=32.0, log_tail=math.log(1e6))
 
 
 class Region(NamedTuple):
@@ -41,27 +42,31 @@ class Region(NamedTuple):
         return np.asarray(np.sqrt(squares @ self.noise) + np.sqrt(squares @ self.bias))
 
 
-def by_kernel(gram: F64, moment: F64, stands: Stands = STANDS, terms: Terms = TERMS) -> Region:
+def by_kernel(gram: F64, moment: F64, terms: Terms = TERMS) -> Region:
+    """The region of a release with the noise `HELD`: a table with a single entry."""
     dim = moment.size
     basis, weights = np.empty((dim, dim)), np.empty(dim)
     noise, bias = np.empty(dim), np.empty(dim)
-    shift = width.region(gram, moment, stands, terms, basis, weights, noise, bias)
+    reach = HELD.reach / HELD.gram_std
+    table = NoiseTable(np.array([1]), *(np.array([x]) for x in (1.0, reach, HELD.log_tail)))
+    law = Noise(HELD.gram_std, HELD.moment_std, 0.0)
+    shift = width.region(gram, moment, 1, table, law, terms, basis, weights, noise, bias)
     return Region(basis, weights, noise, bias, shift)
 
 
 class Formulas:
     """Q, beta and the width as they are written down, for any shift."""
 
-    def __init__(self, gram: F64, stands: Stands = STANDS, terms: Terms = TERMS) -> None:
+    def __init__(self, gram: F64, held: ReleaseNoise = HELD, terms: Terms = TERMS) -> None:
         dim = len(gram)
-        self.gram, self.terms, self.reach = gram, terms, stands.reach
-        noise = stands.moment_std**2 + 2 * terms.theta_norm**2 * stands.gram_std**2
+        self.gram, self.terms, self.reach = gram, terms, held.reach
+        noise = held.moment_std**2 + 2 * terms.theta_norm**2 * held.gram_std**2
         prior = terms.prior * (terms.variance * self.reach + noise)
         values, vectors = np.linalg.eigh(gram + self.reach * np.eye(dim))
         positive = (vectors * values.clip(min=0)) @ vectors.T
         self.q = terms.variance * positive + (noise + prior) * np.eye(dim)
         self.beta = math.sqrt(
-            2 * stands.log_tail + np.linalg.slogdet(self.q)[1] - dim * math.log(prior)
+            2 * held.log_tail + np.linalg.slogdet(self.q)[1] - dim * math.log(prior)
         )
 
     def v(self, shift: float) -> F64:
@@ -97,9 +102,9 @@ def a_release(seed: int, dim: int, rows: int) -> tuple[F64, F64]:
     """A noisy Gram matrix and a moment; with few rows it has negative eigenvalues."""
     rng = np.random.default_rng([seed, dim, rows])
     actions = unit_rows(rng, rows, dim)
-    gram = actions.T @ actions + symmetric_noise(rng, dim, STANDS.gram_std)
+    gram = actions.T @ actions + symmetric_noise(rng, dim, HELD.gram_std)
     moment = actions.T @ rng.uniform(-1, 1, rows)
-    return gram, moment + STANDS.moment_std * rng.standard_normal(dim)
+    return gram, moment + HELD.moment_std * rng.standard_normal(dim)
 
 
 each_dim = pytest.mark.parametrize("dim", DIMS)
@@ -147,7 +152,7 @@ def test_the_shifted_matrix_is_positive_definite_whatever_the_noise(dim: int) ->
 @each_dim
 def test_the_shift_and_its_bias_vanish_as_data_arrives(dim: int) -> None:
     few, many = (by_kernel(rows * np.eye(dim), np.zeros(dim)) for rows in (0.01, 10_000.0))
-    assert few.shift > STANDS.reach
+    assert few.shift > HELD.reach
     assert (few.bias > 0.5 * TERMS.theta_norm**2).all()
     assert many.shift == 0.0
     assert not many.bias.any()
@@ -160,13 +165,12 @@ def test_the_width_is_hardly_wider_than_the_bound_on_the_parameter(
 ) -> None:
     terms = TERMS._replace(theta_norm=theta_norm)
     rng = np.random.default_rng(8)
-    gram = rows * np.eye(5) + symmetric_noise(rng, 5, STANDS.gram_std)
+    gram = rows * np.eye(5) + symmetric_noise(rng, 5, HELD.gram_std)
     formulas = Formulas(gram, terms=terms)
     dim = len(gram)
-    basis, weights, noise, bias = np.empty((dim, dim)), *(np.empty(dim) for _ in range(3))
-    width.region(gram, np.zeros(dim), STANDS, terms, basis, weights, noise, bias)
+    region = by_kernel(gram, np.zeros(dim), terms)
     squares = np.ones(dim)  # of an action that is equally long in all directions
-    found = math.sqrt(squares @ noise) + math.sqrt(squares @ bias)
+    found = math.sqrt(squares @ region.noise) + math.sqrt(squares @ region.bias)
     assert found <= 1.1 * theta_norm * math.sqrt(dim)
     assert found == pytest.approx(min(formulas.proxy(at) for at in formulas.candidates()))
 
@@ -233,12 +237,12 @@ def test_a_release_carries_all_that_its_region_needs() -> None:
         log_tail = math.log(2 * number * harmonic / 0.05)
         std = scale * mechanism.noise.std
         reach = std * tails.largest_eigenvalue(3, np.array([log_tail]))[0]
-        stands = Stands(std, scale * mechanism.noise.moment_std, reach, log_tail)
+        held = ReleaseNoise(std, scale * mechanism.noise.moment_std, reach, log_tail)
         terms = Terms(problem.reward_subgaussian**2, problem.theta_norm, mechanism.confidence.prior)
         gram = 500 * np.eye(3) + symmetric_noise(rng, 3, std)
         moment = rng.standard_normal(3)
         release = Release(number=number, rows=1500, gram=gram, moment=moment, mechanism=mechanism)
-        found, formulas = confidence.region(release), Formulas(gram, stands, terms)
+        found, formulas = confidence.region(release), Formulas(gram, held, terms)
         expected = np.linalg.solve(formulas.v(found.shift), moment)
         # The harmonic number is rounded up.
         np.testing.assert_allclose(found.centre, expected, rtol=1e-6)
@@ -252,12 +256,28 @@ def test_the_failure_probabilities_of_all_releases_add_up_to_alpha() -> None:
     for horizon in (1, 30, 1_000, 100_000):
         setting = Setting(problem=problem, horizon=horizon, failure_prob=0.05)
         mechanism = named("tight").mechanism(setting, TARGET)
-        known = mechanism.standing
-        at = np.searchsorted(known.numbers, np.arange(1, mechanism.releases + 1))
-        spent = 2 * np.exp(-known.log_tails[at]).sum()
+        table = mechanism.noise_table
+        at = np.searchsorted(table.numbers, np.arange(1, mechanism.releases + 1))
+        spent = 2 * np.exp(-table.log_tails[at]).sum()
         assert 0.9 * 0.05 < spent <= 0.05 * (1 + 1e-12)
-        reaches = tails.largest_eigenvalue(3, known.log_tails)
-        np.testing.assert_array_equal(known.reaches, reaches)
+        reaches = tails.largest_eigenvalue(3, table.log_tails)
+        np.testing.assert_array_equal(table.reaches, reaches)
+
+
+def test_a_release_between_two_entries_of_the_table_has_the_noise_of_the_later_one() -> None:
+    parts = [np.array(part) for part in ([1.0, 2.0, 5.0], [4.0, 5.0, 6.0], [9.0, 9.5, 10.0])]
+    table, law = NoiseTable(np.array([1, 10, 100]), *parts), Noise(3.0, 4.0, 0.0)
+    expected = {1: 0, 2: 1, 10: 1, 11: 2, 100: 2, 10**9: 2}
+    for number, at in expected.items():
+        norm, reach, log_tail = (part[at] for part in parts)
+        alone = NoiseTable(np.array([1]), *(np.array([x]) for x in (norm, reach, log_tail)))
+        found = []
+        for known in (table, alone):
+            filled = np.empty((2, 2)), np.empty(2), np.empty(2), np.empty(2)
+            gram, moment = np.diag([50.0, 80.0]), np.array([1.0, 2.0])
+            shift = width.region(gram, moment, number, known, law, TERMS, *filled)
+            found.append([shift, *filled[2], *filled[3]])
+        assert found[0] == found[1]
 
 
 def test_before_the_first_release_any_parameter_may_be() -> None:

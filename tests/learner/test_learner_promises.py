@@ -10,9 +10,9 @@ import pytest
 from discreet import LinUCB, Privacy, Problem, load
 from discreet.curator import curator
 from discreet.errors import ParameterError
+from discreet.mechanism import _feedback as feedback
 from discreet.mechanism import strategies
 from discreet.mechanism._grid import Grid
-from discreet.mechanism.noise import _feedback as feedback
 from discreet.mechanism.noise.sources import SeededNoise
 from discreet.mechanism.variants import named
 from helpers import died
@@ -107,9 +107,11 @@ def test_smaller_draws_make_rounding_dearer() -> None:
         def encoder(self, releases: int) -> np.ndarray:
             return 3 * super().encoder(releases)
 
-    assert feedback.narrowest(Long(), 10) == pytest.approx(1 / 3)
-    once = feedback.slack(strategies.SquareRoot(), releases=10, size=5, std=1e6)
-    assert feedback.slack(Long(), releases=10, size=5, std=1e6) == pytest.approx(3 * once)
+    assert feedback.narrowest(Long().feedback(10)) == pytest.approx(1 / 3)
+    once = feedback.slack(strategies.SquareRoot().feedback(10), releases=10, size=5, std=1e6)
+    assert feedback.slack(Long().feedback(10), releases=10, size=5, std=1e6) == pytest.approx(
+        3 * once
+    )
 
 
 def test_weights_that_cannot_be_computed_with_are_refused(

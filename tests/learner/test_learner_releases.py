@@ -7,7 +7,7 @@ import pytest
 
 from discreet import LinUCB, Problem
 from discreet.errors import HorizonReachedError
-from discreet.mechanism.noise import _sampler as lattice
+from discreet.mechanism.noise import _sampler as sampler
 from discreet.mechanism.noise.sources import SystemNoise
 from discreet.mechanism.schedules import batches
 from discreet.mechanism.variants import Named, named
@@ -147,7 +147,7 @@ def test_a_release_holds_as_many_draws_as_its_tree_promises(
     problem: Problem, tree: str, noise: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Every draw is one standard deviation: in floating point by its source, in whole numbers here.
-    monkeypatch.setattr(lattice, "draw", lambda _, stds, count: np.tile(stds, (count, 1)))
+    monkeypatch.setattr(sampler, "draw", lambda _, stds, count: np.tile(stds, (count, 1)))
     variant = named("gaussian").with_tree(tree)
     learner = LinUCB(
         problem, horizon=64, privacy=TARGET, variant=variant, noise=noise, noise_source=Ones()

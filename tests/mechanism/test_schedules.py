@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
 from discreet.kernels import _schedule as kernel
+from discreet.mechanism import _codec
 from discreet.mechanism.schedules import Schedule, batches, every_round, geometric, hybrid
 from discreet.problem import OPEN_HORIZON
 
@@ -76,7 +77,7 @@ def test_a_longer_horizon_continues_the_times_of_a_shorter(
 @EXAMPLES
 @given(schedule=any_schedule())
 def test_a_schedule_survives_a_save_file(schedule: Schedule) -> None:
-    entry = schedule.to_json()
+    entry = _codec.schedule_to_json(schedule)
     assert json.loads(json.dumps(entry, allow_nan=False)) == entry
     assert Schedule(**json.loads(json.dumps(entry))) == schedule
 
@@ -85,7 +86,7 @@ def test_every_round_is_every_round() -> None:
     assert every_round().times(7) == [1, 2, 3, 4, 5, 6, 7]
     assert every_round().every_round
     assert every_round().count(10**18) == 10**18
-    assert every_round().to_json() == {"start": 1, "batch": 1}
+    assert _codec.schedule_to_json(every_round()) == {"start": 1, "batch": 1}
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 30.0])
@@ -190,3 +191,23 @@ def test_a_schedule_that_makes_no_sense_is_refused_by_name(
 def test_batches_of_no_size_are_refused(size: float) -> None:
     with pytest.raises(ParameterError, match="size: "):
         batches(size)
+
+
+@pytest.mark.parametrize("horizon", [2**62, 2**63, 2 * 10**19, 10**20, 10**150])
+@pytest.mark.parametrize("schedule", [hybrid(), geometric(), Schedule(start=7, root=1e9)])
+def test_a_horizon_that_cannot_be_counted_is_refused_with_the_largest_that_can(
+    schedule: Schedule, horizon: int
+) -> None:
+    with pytest.raises(ParameterError, match=r"horizon: is .* give at most ") as refused:
+        schedule.count(horizon)
+    largest = int(str(refused.value).rsplit("give at most ", 1)[1].replace(",", ""))
+    assert 10**8 < largest < 2**62
+    assert schedule.require_few(largest) <= 10**8
+    with pytest.raises(ParameterError, match=f"give at most {largest:,}"):
+        schedule.require_few(largest + 1)
+
+
+def test_batches_within_any_horizon_have_a_largest_size() -> None:
+    for horizon in (2**62, 10**20, 10**150):
+        assert batches(10**15).largest_batch(horizon) == 10**15
+        assert batches(2**62).largest_batch(horizon) == 2**62

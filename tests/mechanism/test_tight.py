@@ -28,7 +28,6 @@ from discreet import (
 )
 from discreet.errors import ParameterError
 from discreet.mechanism import JointWidth
-from discreet.mechanism._tight import Tight
 from discreet.mechanism.noise._gaussian import GaussianNoise
 from discreet.mechanism.planning import plan
 from discreet.mechanism.schedules import Schedule, batches, every_round, geometric, hybrid
@@ -40,7 +39,7 @@ from discreet.mechanism.strategies import (
     Tree,
     independent,
 )
-from discreet.mechanism.variants import named
+from discreet.mechanism.variants import Tight, named
 from discreet.problem import OPEN_FAILURE_PROB, OPEN_HORIZON
 from discreet.release import confidence
 from discreet.release.policies import UCB, Policy
@@ -125,6 +124,39 @@ def test_the_default_costs_what_the_target_allows() -> None:
     assert allowed * (1 - 1e-9) < realised(mechanism, PAPER) <= allowed
 
 
+EVERY_STRATEGY = {
+    "pan-private": Tree(),
+    "covering": Tree(pan_private=False),
+    "buffered": Buffered(),
+    "square root": SquareRoot(),
+}
+
+
+@pytest.mark.parametrize("contributions", [1, 2, 3, 10])
+@pytest.mark.parametrize("schedule", [batches(1), batches(5), hybrid()], ids=["1", "5", "hybrid"])
+@pytest.mark.parametrize("name", EVERY_STRATEGY)
+def test_noise_is_calibrated_by_the_cost_that_is_accounted_for(
+    name: str, schedule: Schedule, contributions: int
+) -> None:
+    privacy = replace(PAPER, contributions_per_user=contributions)
+    variant = TIGHT.with_schedule(schedule).with_strategy(EVERY_STRATEGY[name])
+    mechanism = variant.mechanism(setting(horizon=1_000), privacy)
+    assert mechanism.cost == pytest.approx(accounting.gaussian_mu(privacy), rel=1e-9)
+
+
+def test_rounds_in_small_nodes_need_less_noise_than_rounds_in_one_batch() -> None:
+    variant = TIGHT.with_schedule(batches(1)).with_tree("covering")
+    one, ten = (
+        np.array(stds(variant.mechanism(setting(horizon=8), replace(PAPER, **rounds))))
+        for rounds in ({}, {"contributions_per_user": 10})
+    )
+    # Of ten rounds in a tree of four levels: 10 nodes of 1 round, 5 of 2, 2 of 4 and 1 of 2, 1 of
+    # 8 and 1 of 2.
+    squares = 10 * 1 + 5 * 4 + (2 * 16 + 4) + (64 + 4)
+    np.testing.assert_allclose(ten, math.sqrt(squares / 4) * one, rtol=1e-9)
+    assert (ten < 0.6 * 10 * one).all()
+
+
 def test_three_rounds_of_one_person_need_three_times_the_noise() -> None:
     one = TIGHT.mechanism(setting(), PAPER)
     three = TIGHT.mechanism(setting(), replace(PAPER, contributions_per_user=3))
@@ -160,7 +192,7 @@ def test_the_moments_share_of_the_noise_can_be_chosen() -> None:
 
 def test_a_plan_says_what_the_mechanism_has() -> None:
     mechanism = TIGHT.mechanism(setting(horizon=10_000), PAPER)
-    found = plan(TIGHT, setting(horizon=10_000), PAPER)
+    found = plan(TIGHT, setting().problem, horizon=10_000, privacy=PAPER)
     norms = mechanism.strategy.row_norms(mechanism.releases, np.array([1, mechanism.releases]))
     guarantee = found.pop("guarantee")
     assert found == {
@@ -183,20 +215,20 @@ def test_a_plan_says_what_the_mechanism_has() -> None:
 def test_exact_accounting_divides_the_papers_noise_by_more_than_thirteen(name: str) -> None:
     problem = Problem(dim=5, action_norm=1, reward_bound=1, theta_norm=1)
     paper = named(name).mechanism(setting(problem), PAPER)
-    exact = named(name).with_calibration("exact").mechanism(setting(problem), PAPER)
+    exact = named(name).with_calibration("gdp").mechanism(setting(problem), PAPER)
     assert paper.noise.std / exact.noise.std == pytest.approx(13.6, abs=0.05)
     assert exact.noise.moment_std == exact.noise.std
     assert exact.bounds.rho_max < paper.bounds.rho_max / 10
     assert exact.strategy == paper.strategy
     assert "exact Gaussian accounting" in str(exact.guarantee)
-    again = named(name).with_calibration("exact").with_calibration("paper")
+    again = named(name).with_calibration("gdp").with_calibration("paper")
     assert again.mechanism(setting(problem), PAPER).noise == paper.noise
 
 
 @pytest.mark.parametrize("name", ["wishart", "wishart-opt", "wishart-unshifted"])
-def test_wishart_noise_has_no_exact_accounting(name: str) -> None:
-    with pytest.raises(ParameterError, match=f"calibration: is 'exact', but variant '{name}'"):
-        named(name).with_calibration("exact")
+def test_wishart_noise_has_no_gaussian_accounting(name: str) -> None:
+    with pytest.raises(ParameterError, match=f"calibration: is 'gdp', .* '{name}'"):
+        named(name).with_calibration("gdp")
 
 
 @pytest.mark.parametrize("name", ["gaussian", "tight"])
@@ -206,7 +238,7 @@ def test_an_unknown_calibration_is_refused(name: str) -> None:
 
 
 def test_tight_is_always_exact() -> None:
-    assert TIGHT.with_calibration("exact") == TIGHT
+    assert TIGHT.with_calibration("gdp") == TIGHT
     with pytest.raises(ParameterError, match="calibration: is 'paper', but variant 'tight'"):
         TIGHT.with_calibration("paper")
 
@@ -226,7 +258,7 @@ def test_the_papers_constants_know_replacement_of_one_round_only(
     with pytest.raises(ParameterError, match="privacy: asks for more than replacement"):
         paper_variant.mechanism(setting(), asked)
     if paper_variant.name.startswith("gaussian"):
-        exact = paper_variant.with_calibration("exact").mechanism(setting(), asked)
+        exact = paper_variant.with_calibration("gdp").mechanism(setting(), asked)
         assert exact.guarantee.neighbours == asked.neighbours
 
 
@@ -413,20 +445,20 @@ def test_releases_of_nothing_are_noise_of_the_stated_covariance(form: str, noise
 def test_the_stated_noise_scale_is_what_stands_in_a_release() -> None:
     mechanism = TIGHT.with_schedule(batches(3)).mechanism(setting(horizon=60), PAPER)
     lengths = np.linalg.norm(mechanism.strategy.decoder(20), axis=1)
-    np.testing.assert_allclose(mechanism.standing.norms, lengths, rtol=1e-9)
+    np.testing.assert_allclose(mechanism.noise_table.norms, lengths, rtol=1e-9)
     covering = TIGHT.with_schedule(batches(3)).with_tree("covering")
     mechanism = covering.mechanism(setting(horizon=60), PAPER)
     assert (
-        mechanism.standing.norms >= np.linalg.norm(mechanism.strategy.decoder(20), axis=1)
+        mechanism.noise_table.norms >= np.linalg.norm(mechanism.strategy.decoder(20), axis=1)
     ).all()
 
 
 def test_the_table_of_many_releases_is_never_below_the_noise_that_stands() -> None:
     mechanism = TIGHT.with_schedule(every_round()).mechanism(setting(horizon=30_000), PAPER)
-    known, every = mechanism.standing, np.arange(1, 30_001)
-    assert len(known.numbers) < 6_000
+    table, every = mechanism.noise_table, np.arange(1, 30_001)
+    assert len(table.numbers) < 6_000
     exact = mechanism.strategy.row_norms(30_000, every)
-    stated = known.norms[np.searchsorted(known.numbers, every)]
+    stated = table.norms[np.searchsorted(table.numbers, every)]
     assert (stated >= exact).all()
     assert (stated <= exact * 1.001).all()
 
@@ -658,6 +690,6 @@ def test_a_class_is_not_a_policy(problem: Problem) -> None:
 
 
 def test_a_horizon_before_the_first_release_has_none(problem: Problem) -> None:
-    setting = Setting(problem=problem, horizon=19)
-    assert plan(named("tight"), setting, TARGET)["releases"] == 0
-    assert plan(named("tight"), replace(setting, horizon=20), TARGET)["releases"] == 1
+    for horizon, releases in ((19, 0), (20, 1)):
+        found = plan(named("tight"), problem, horizon=horizon, privacy=TARGET)
+        assert found["releases"] == releases

@@ -67,11 +67,11 @@ compiled_worst_excess = numba.njit(worst_excess)
 
 @numba.njit
 def play(  # noqa: PLR0917  # compiled functions take positions only
-    world: arms.World,
+    world: arms.WorldArrays,
     law: Noise,
     sharing: sums.Sharing,
     timing: schedule.Timing,
-    known: width.Standing,
+    table: width.NoiseTable,
     terms: width.Terms,
     state: sums.Sums,
     world_state: U64,
@@ -102,8 +102,7 @@ def play(  # noqa: PLR0917  # compiled functions take positions only
         if sums.step(sharing, timing, state, row, starting, excesses.size):
             number = state.number[0]
             linalg.unpack(state.totals[0], 0.0, gram, moment)
-            stands = rounds.standing(known, law, number)
-            width.region(gram, moment, stands, terms, basis, weights, noise, bias)
+            width.region(gram, moment, number, table, law, terms, basis, weights, noise, bias)
             error = basis.T @ world.theta - weights
             excesses[number - 1] = compiled_worst_excess(error, noise, bias)
 
@@ -123,9 +122,9 @@ def excesses(environment: Environment, mechanism: Mechanism, seed: int) -> F64:
         mechanism.noise.law(),
         mechanism.sharing,
         mechanism.schedule.timing,
-        mechanism.standing,
+        mechanism.noise_table,
         mechanism.width_terms,
-        sums.empty(mechanism.sharing, mechanism.setting.problem.dim),
+        mechanism.float_sums(),
         world.state,
         random.seed_state(noise_seed),
         found,
@@ -165,12 +164,12 @@ def test_widths_hold_with_a_tree_over_all_rounds_too(tree: str) -> None:
 
 
 def test_a_width_without_privacy_noise_in_it_does_not_cover() -> None:
-    # The same check must be able to fail: claim that hardly any noise stands, where much does.
+    # The same check must be able to fail: claim hardly any noise, where there is much.
     environment = ENVIRONMENTS["sphere"]
     mechanism = mechanism_for(environment, 0.02)
-    known = mechanism.standing
+    table = mechanism.noise_table
     quiet = replace(mechanism)
-    quiet.__dict__["standing"] = known._replace(norms=0.01 * known.norms)
+    quiet.__dict__["noise_table"] = table._replace(norms=0.01 * table.norms)
     worst = worst_of_runs(environment, quiet, runs=200)
     assert (worst > 1.0).mean() > 0.5
 

@@ -12,7 +12,7 @@ from discreet.mechanism import JointWidth
 from discreet.mechanism.noise.sources import SeededNoise
 from discreet.mechanism.schedules import Schedule, batches, every_round, geometric
 from discreet.mechanism.strategies import Optimised, SquareRoot, independent
-from discreet.mechanism.variants import VARIANTS, Named, TreeVariant, named
+from discreet.mechanism.variants import VARIANTS, Named, TreeVariant, calibrate, named
 from discreet.simulation import Simulation, run_seed
 from discreet.simulation._simulate import streams
 from discreet.simulation.environments import Environment, Fixed, Sphere, play
@@ -136,7 +136,7 @@ def all_forms() -> dict[str, Named]:
     return {
         **VARIANTS,
         "gaussian, covering": named("gaussian").with_tree("covering"),
-        "gaussian, exact": named("gaussian").with_calibration("exact"),
+        "gaussian, exact": named("gaussian").with_calibration("gdp"),
         "tight, every round": tight.with_schedule(every_round()),
         "tight, batches": tight.with_schedule(batches(13)),
         "tight, late and then every row": tight.with_schedule(Schedule(start=9, batch=1)),
@@ -255,3 +255,20 @@ def test_bounds_that_cannot_hold_are_refused() -> None:
     for bad in ({"rho_min": 0.0}, {"rho_max": 0.5}, {"gamma": -1.0}):
         with pytest.raises(ParameterError, match=next(iter(bad))):
             NoiseBounds(**{"rho_min": 1.0, "rho_max": 2.0, "gamma": 0.0, **bad})
+
+
+def test_a_mechanism_is_calibrated_from_a_name_or_a_variant(problem: Problem) -> None:
+    setting = Setting(problem=problem, horizon=200, failure_prob=0.01)
+    expected = named("tight").mechanism(setting, TARGET, noise="exact")
+    for variant in ("tight", named("tight")):
+        found = calibrate(
+            variant, problem, horizon=200, privacy=TARGET, failure_prob=0.01, noise="exact"
+        )
+        assert found == expected
+    assert calibrate("tight", problem, horizon=None, privacy=TARGET).setting == Setting.over(
+        problem, None
+    )
+    with pytest.raises(ParameterError, match="horizon: is None"):
+        calibrate("gaussian", problem, horizon=None, privacy=TARGET)
+    with pytest.raises(ParameterError, match="variant: "):
+        calibrate("loose", problem, horizon=9, privacy=TARGET)

@@ -1,18 +1,19 @@
 """How much noise a privacy target needs, and what given noise costs.
 
 `_gdp` and `_zcdp` turn a target (epsilon, delta) into the parameter of a family of guarantees and
-back, and `_discrete` does so for discrete Gaussian noise; `_rows` says what one row costs in one
-noisy sum, `_composition` what it costs in all releases; `_paper` has the paper's own formulas.
+back, and `_discrete_gaussian` does so for discrete Gaussian noise; `_rows` says what one row costs
+in one noisy sum, `_composition` what it costs in all releases; `_paper` has the paper's formulas.
 Everything is rounded towards privacy: a cost up, a budget down. Nothing here holds or sees a row.
 """
 
 from discreet.accounting._composition import (
-    gaussian_node_std_exact,
+    gaussian_node_std_gdp,
     group_cost,
     strategy_cost,
     tree_cost,
+    tree_length,
 )
-from discreet.accounting._discrete import lattice_mu, lattice_trace
+from discreet.accounting._discrete_gaussian import discrete_gaussian_mu, discrete_gaussian_trace
 from discreet.accounting._gdp import gaussian_delta, gaussian_epsilon, gaussian_mu
 from discreet.accounting._paper import gaussian_node_std, paper_gaussian_mu, wishart_node_dof
 from discreet.accounting._rows import Neighbours, RowScales, best_ratio, row_cost, row_scales
@@ -24,20 +25,21 @@ __all__ = [
     "Neighbours",
     "RowScales",
     "best_ratio",
+    "discrete_gaussian_mu",
+    "discrete_gaussian_trace",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",
     "gaussian_node_std",
-    "gaussian_node_std_exact",
+    "gaussian_node_std_gdp",
     "group_cost",
-    "lattice_mu",
-    "lattice_trace",
     "paper_gaussian_mu",
     "row_cost",
     "row_scales",
     "strategy_cost",
     "tree_cost",
     "tree_depth",
+    "tree_length",
     "upwards",
     "wishart_node_dof",
     "zcdp_delta",

@@ -73,16 +73,37 @@ def tree_cost(*, row_cost: float, depth: int, contributions: int = 1) -> float:
     at level l holds c = 2^l rounds, so k rounds cost at most row_cost times the root of the sum
     over levels of floor(k/c) c^2 + (k mod c)^2, with equality for the first k rounds if all nodes
     are released. This is below k sqrt(m) row_cost for k > 1.
+
+    Args:
+        row_cost: what one row costs in a single noisy sum.
+        depth: m, the levels of the tree.
+        contributions: k, in how many rounds one person takes part.
+
+    Returns:
+        The cost of all nodes together.
+    """
+    return _times(row_cost, tree_length(depth=depth, contributions=contributions))
+
+
+def tree_length(*, depth: int, contributions: int) -> float:
+    """What `tree_cost` multiplies the cost of a row by, not rounded up.
+
+    Args:
+        depth: m, the levels of the tree.
+        contributions: k, in how many rounds one person takes part.
+
+    Returns:
+        The length, sqrt(m) for a single round.
     """
     rounds = checks.count("contributions", contributions)
     squares = 0
     for level in range(checks.count("depth", depth)):
         full, rest = divmod(rounds, 2**level)
         squares += full * 4**level + rest**2
-    return _times(row_cost, math.sqrt(squares))
+    return math.sqrt(squares)
 
 
-def gaussian_node_std_exact(
+def gaussian_node_std_gdp(
     *,
     privacy: Privacy,
     depth: int,

@@ -6,7 +6,7 @@ from discreet.audit._attacks import Subject
 from discreet.errors import ParameterError
 from discreet.learner import LinUCB
 from discreet.mechanism import Mechanism
-from discreet.mechanism.variants import Variant
+from discreet.mechanism.variants import Variant, calibrate
 from discreet.privacy import Privacy
 from discreet.problem import Problem, Setting
 
@@ -110,5 +110,6 @@ class Config:
         return rows
 
     def _mechanism(self, horizon: int) -> Mechanism:
-        setting = Setting(problem=self.problem, horizon=horizon)
-        return self.variant.mechanism(setting, self.privacy, noise=self.noise)
+        return calibrate(
+            self.variant, self.problem, horizon=horizon, privacy=self.privacy, noise=self.noise
+        )

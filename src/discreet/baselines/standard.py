@@ -16,7 +16,7 @@ from discreet import theory
 from discreet.errors import ShapeError
 from discreet.kernels import _random as random
 from discreet.kernels import _response as response
-from discreet.kernels._arms import World as WorldArrays
+from discreet.kernels._arms import WorldArrays
 from discreet.mechanism.noise.sources import NoiseSource, SystemNoise
 from discreet.privacy import Guarantee
 from discreet.problem import Problem
@@ -61,7 +61,7 @@ class TwoContexts:
         theta = np.empty(self.dim)
         random.fill_normals(state, theta)
         arrays = WorldArrays(
-            fresh=True,
+            redraws=True,
             n_actions=self.n_actions,
             theta=theta / np.linalg.norm(theta),
             top=1.0,

@@ -56,7 +56,8 @@ FailureProb = Annotated[
     typer.Option(help="Failure probability of all bounds together; 1/horizon, or 1e-8 without."),
 ]
 Calibration = Annotated[
-    str | None, typer.Option(help="paper or exact (Gaussian noise): how much noise.")
+    str | None,
+    typer.Option(help="paper or gdp, also called exact (Gaussian noise): how much noise."),
 ]
 Tree = Annotated[
     str | None, typer.Option(help="pan-private or covering (Gaussian noise only): use a tree.")

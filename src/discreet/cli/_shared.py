@@ -3,9 +3,12 @@
 import sys
 from typing import Any, NoReturn
 
+from discreet._checks import count
 from discreet.cli import _console as console
 from discreet.cli._options import OPEN
 from discreet.errors import ParameterError
+
+_CALIBRATIONS = {"exact": "gdp"}  # another name for one
 
 
 def variant(
@@ -13,8 +16,8 @@ def variant(
     *,
     calibration: str | None,
     tree: str | None,
-    shift: float | None,
-    rho_min: float | None,
+    shift: float | None = None,
+    rho_min: float | None = None,
 ) -> Any:  # noqa: ANN401  # a row of the table
     """The row of the table of variants, with the choices that options exchange."""
     from discreet.mechanism.variants import named
@@ -23,7 +26,7 @@ def variant(
     if shift is not None and rho_min is not None:
         raise ParameterError("shift", "and --rho-min say the same thing twice; give one of them")
     if calibration is not None:
-        row = row.with_calibration(calibration)
+        row = row.with_calibration(_CALIBRATIONS.get(calibration, calibration))
     if tree is not None:
         row = row.with_tree(tree)
     if shift is not None:
@@ -33,12 +36,9 @@ def variant(
     return row
 
 
-def setting(problem: Any, horizon: int | str, failure_prob: float | None, row: Any) -> Any:  # noqa: ANN401
-    """Problem, horizon and failure probability."""
-    from discreet.problem import Setting
-
-    rounds = None if horizon == OPEN else int(horizon)
-    return Setting.over(problem, rounds, failure_prob, open_ended=row.open_ended)
+def rounds(horizon: int | str) -> int | None:
+    """The horizon as the library takes it: None if it is not known."""
+    return None if horizon == OPEN else count("horizon", horizon)
 
 
 def privacy(

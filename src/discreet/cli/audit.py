@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli import _console as console
+from discreet.cli import _shared as shared
 from discreet.cli._options import (
     AsJson,
     Calibration,
@@ -95,14 +96,9 @@ def _config(
     noise: str,
 ) -> "Config":
     from discreet.audit import Config
-    from discreet.mechanism.variants import named
     from discreet.problem import Problem
 
-    row = named(variant)
-    if calibration is not None:
-        row = row.with_calibration(calibration)
-    if tree is not None:
-        row = row.with_tree(tree)
+    row = shared.variant(variant, calibration=calibration, tree=tree)
     return Config(
         problem=Problem(dim=dim, action_norm=1.0, reward_bound=1.0, theta_norm=1.0),
         privacy=target if row.private else None,

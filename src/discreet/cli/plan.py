@@ -63,9 +63,15 @@ def plan(
         reward_subgaussian=reward_subgaussian,  # type: ignore[arg-type]
     )
     row = shared.variant(variant, calibration=calibration, tree=tree, shift=shift, rho_min=rho_min)
-    setting = shared.setting(problem, horizon, failure_prob, row)
-    target = shared.privacy(row, epsilon, delta, contributions, neighbours)
-    found = planned(row, setting, target, gap=gap)
+    rounds = shared.rounds(horizon)
+    found = planned(
+        row,
+        problem,
+        horizon=rounds,
+        privacy=shared.privacy(row, epsilon, delta, contributions, neighbours),
+        failure_prob=failure_prob,
+        gap=gap,
+    )
     if gap is not None and "gap_regret_bound" not in found:
         console.note(f"--gap is not used: variant {variant} has no regret theorem")
     if as_json:

@@ -62,6 +62,7 @@ def simulate(
     """Play a variant in a synthetic environment and report its pseudo-regret."""
     from discreet import simulation
     from discreet._checks import count
+    from discreet.mechanism.variants import calibrate
     from discreet.simulation import environments
 
     scatter = shared.one_of("rewards", rewards, environments.REWARDS)
@@ -81,12 +82,17 @@ def simulate(
     if horizon == OPEN and rounds is None:
         raise ParameterError("rounds", "is missing; without a horizon simulations need --rounds")
     row = shared.variant(variant, calibration=calibration, tree=tree, shift=shift, rho_min=rho_min)
-    setting = shared.setting(environment.problem, horizon, failure_prob, row)
-    target = shared.privacy(row, epsilon, delta, contributions, neighbours)
+    mechanism = calibrate(
+        row,
+        environment.problem,
+        horizon=shared.rounds(horizon),
+        privacy=shared.privacy(row, epsilon, delta, contributions, neighbours),
+        failure_prob=failure_prob,
+    )
     played = simulation.Simulation(
         environment=environment,
-        mechanism=row.mechanism(setting, target),
-        rounds=setting.horizon if rounds is None else rounds,
+        mechanism=mechanism,
+        rounds=mechanism.setting.horizon if rounds is None else rounds,
         policy=shared.policy(policy, optimism),
     )
     first = count("first-seed", first_seed, least=0)
@@ -104,7 +110,7 @@ def simulate(
     spread = "" if regret["stderr"] is None else f" +- {regret['stderr']:.4g}"
     rows = [
         ("environment", f"{env}, dim {dim}, {environment.n_actions} actions"),
-        ("rounds", f"{played.rounds:,} of a horizon of {setting.horizon:,}"),
+        ("rounds", f"{played.rounds:,} of a horizon of {mechanism.setting.horizon:,}"),
         ("seeds", found["seeds"]),
         ("pseudo-regret", f"{regret['mean']:.6g}{spread} (standard error over seeds)"),
         ("rounds per second", f"{found['rounds_per_second']:,.0f} on {workers} workers"),

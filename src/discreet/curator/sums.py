@@ -38,9 +38,8 @@ from discreet.kernels import _sums as kernel
 from discreet.kernels import _tree as tree
 from discreet.mechanism import Mechanism
 from discreet.mechanism._grid import ROOM
-from discreet.mechanism.noise import _feedback as feedback
 from discreet.mechanism.noise import _sampler as sampler
-from discreet.mechanism.noise._discrete import ExactNoise
+from discreet.mechanism.noise._discrete_gaussian import DiscreteGaussianNoise
 from discreet.mechanism.noise.sources import NoiseSource
 
 F64 = NDArray[np.float64]
@@ -78,9 +77,8 @@ class PrefixSums(ABC):
         sharing = mechanism.sharing
         # The paper's learner: every row goes straight into the tree, or into an exact sum, and
         # is its own release. The tree's counter then counts rows as well.
-        self._plain = mechanism.schedule.every_round and sharing.kind in (
-            kernel.NO_NOISE,
-            kernel.TREE,
+        self._plain = mechanism.schedule.every_round and (
+            mechanism.strategy is None or mechanism.nodes_hold_sums
         )
         self._draws = 2 if sharing.idle else 1
         self._position = Position(-1, 0, 0, 0)  # what was worked out last
@@ -92,7 +90,7 @@ class PrefixSums(ABC):
         state = cls._empty(mechanism)
         sums = cls(mechanism, source, state)
         first = sums._draw(kernel.first_draws(mechanism.sharing), 0)
-        if mechanism.sharing.kind == kernel.TREE:
+        if mechanism.nodes_hold_sums:
             tree.begin(state.nodes, state.idle, state.totals, first)
         return sums
 
@@ -254,7 +252,7 @@ class FloatSums(PrefixSums):
     @classmethod
     def _empty(cls, mechanism: Mechanism, number: int = 0) -> kernel.Sums:
         del number
-        return kernel.empty(mechanism.sharing, mechanism.setting.problem.dim)
+        return mechanism.float_sums()
 
 
 class IntegerSums(PrefixSums):
@@ -266,11 +264,11 @@ class IntegerSums(PrefixSums):
     def __init__(self, mechanism: Mechanism, source: NoiseSource, state: kernel.Sums) -> None:
         """Use `begin` or `resume` instead."""
         super().__init__(mechanism, source, state)
-        if not isinstance(mechanism.noise, ExactNoise) or mechanism.strategy is None:
+        if not isinstance(mechanism.noise, DiscreteGaussianNoise) or mechanism.strategy is None:
             raise ParameterError("noise", "is not on a grid")  # pragma: no cover  # see `sums_of`
         problem, grid = mechanism.setting.problem, mechanism.noise.grid
         self._noise = mechanism.noise
-        self._feedback = feedback.of(mechanism.strategy, mechanism.releases)
+        self._feedback = mechanism.strategy.feedback(mechanism.releases)
         self._stds = self._noise.parameters_packed(problem.dim)
         self._per_action, self._per_reward = 1.0 / grid.action_step, 1.0 / grid.reward_step
         self._largest_square = grid.largest_square(problem)
@@ -319,7 +317,8 @@ class IntegerSums(PrefixSums):
             return row
         # Too long by a trace: `rows` has seen it before.
         steps = np.empty(action.size + 1, dtype=np.int64)
-        rounding.towards_zero(action, reward, *units, steps)
+        if rounding.towards_zero(action, reward, *units, steps) == rounding.REFUSED:
+            raise ParameterError("actions", "or a reward is far outside its bounds")
         steps[:-1] = shortened(steps[:-1], self._largest_square)
         steps[-1] = min(most, max(-most, int(steps[-1])))
         linalg.pack_row(steps[:-1], steps[-1], row)
@@ -335,20 +334,7 @@ class IntegerSums(PrefixSums):
 
     @classmethod
     def _empty(cls, mechanism: Mechanism, number: int = 0) -> kernel.Sums:
-        dim, sharing = mechanism.setting.problem.dim, mechanism.sharing
-        held = kernel.empty(sharing, dim)
-        whole: dict[str, NDArray[Any]] = {
-            name: getattr(held, name).astype(np.int64)
-            for name in ("nodes", "idle", "totals", "batch")
-        }
-        if sharing.kind == kernel.BUFFERS:
-            whole["nodes"] = np.full(held.nodes.shape, 0, dtype=object)
-        if sharing.kind == kernel.MATRIX:
-            whole["nodes"] = np.full((number, held.batch.size), 0, dtype=object)
-            whole["idle"] = np.empty((0, held.batch.size), dtype=np.int64)
-        if sharing.kind != kernel.TREE:
-            whole["totals"] = np.full(held.totals.shape, 0, dtype=object)
-        return held._replace(**whole)
+        return mechanism.integer_sums(number)
 
 
 def sums_of(mechanism: Mechanism) -> type[PrefixSums]:

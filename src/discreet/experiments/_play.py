@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from discreet.experiments._experiment import F64, REGRET, Reading
 from discreet.mechanism import Mechanism
-from discreet.mechanism.variants import Named, named
+from discreet.mechanism.variants import Named, calibrate, named
 from discreet.privacy import Privacy
-from discreet.problem import Problem, Setting
+from discreet.problem import Problem
 from discreet.simulation import Simulation, run_seed
 from discreet.simulation.environments import REWARDS, Basis, Environment, Fixed, Sphere
 
@@ -133,7 +133,7 @@ def calibrated(
     target = None
     if row.private:
         target = Privacy(epsilon=epsilon, delta=delta)  # type: ignore[arg-type]  # it checks
-    return row.mechanism(Setting(problem=problem, horizon=horizon), target)
+    return calibrate(row, problem, horizon=horizon, privacy=target)
 
 
 def regret_readings(checkpoints: I64, regrets: F64) -> list[Reading]:

@@ -14,16 +14,16 @@ I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 
 
-class World(NamedTuple):
-    """An environment: fresh sphere decision sets, or the same actions in every round.
+class WorldArrays(NamedTuple):
+    """An environment: sphere decision sets drawn anew in each round, or always the same actions.
 
-    Fresh sets are drawn for a batch of B rounds at once, side by side, because long loops are
+    New sets are drawn for a batch of B rounds at once, side by side, because long loops are
     faster than short ones.
     """
 
-    fresh: bool
+    redraws: bool  # whether each round has a decision set of its own
     n_actions: int
-    theta: F64  # (d,), of unit length if fresh
+    theta: F64  # (d,), of unit length if sets are drawn
     top: float
     low: float
     high: float
@@ -35,9 +35,9 @@ class World(NamedTuple):
 
 
 @kernel
-def next_set(state: U64, world: World) -> int:
+def next_set(state: U64, world: WorldArrays) -> int:
     """Where the next round's decision set starts in ``world.actions``."""
-    if not world.fresh:
+    if not world.redraws:
         return 0
     start = world.next_start[0]
     if start == world.means.size:
@@ -48,7 +48,7 @@ def next_set(state: U64, world: World) -> int:
 
 
 @kernel
-def _refill(state: U64, world: World) -> None:
+def _refill(state: U64, world: WorldArrays) -> None:
     """Draw a batch of decision sets: one optimal action each, the others uniform on a band.
 
     Paper: section Experiments, Setting. Actions are normalised Gaussians, and those that fall
@@ -77,7 +77,7 @@ def _refill(state: U64, world: World) -> None:
 
 
 @kernel
-def _redraw_outside(state: U64, world: World) -> None:
+def _redraw_outside(state: U64, world: WorldArrays) -> None:
     """Replace the actions that fell outside the band until none is left.
 
     A few rounds of drawing again empty the list if the band is wide. If it is narrow, the inner
@@ -162,6 +162,6 @@ def reward(state: U64, mean: float, std: float, bound: float) -> float:
 
 
 @kernel
-def best_mean(world: World) -> float:
+def best_mean(world: WorldArrays) -> float:
     """The mean reward of the best action of any current decision set."""
-    return world.top if world.fresh else world.means.max()
+    return world.top if world.redraws else world.means.max()

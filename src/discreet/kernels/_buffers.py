@@ -21,21 +21,21 @@ I64 = NDArray[np.int64]
 
 @kernel
 def step(
-    decays: F64, weights: F64, buffers: F64, totals: F64, number: I64, batch: F64, fresh: F64
+    decays: F64, weights: F64, buffers: F64, totals: F64, number: I64, batch: F64, noise: F64
 ) -> None:
-    """Make the next release: add a batch and the next entry of C^-1 z, for the draw ``fresh``.
+    """Make the next release: add a batch and the next entry of C^-1 z, for the draw ``noise``.
 
-    Shapes: decays, weights (b,); buffers (b, p); totals (1, p); batch (p,); fresh (1, p), which is
+    Shapes: decays, weights (b,); buffers (b, p); totals (1, p); batch (p,); noise (1, p), which is
     overwritten.
     """
     for j in range(decays.size):
         for i in range(batch.size):
-            fresh[0, i] -= weights[j] * buffers[j, i]
+            noise[0, i] -= weights[j] * buffers[j, i]
     for j in range(decays.size):
         for i in range(batch.size):
-            buffers[j, i] = decays[j] * buffers[j, i] + fresh[0, i]
+            buffers[j, i] = decays[j] * buffers[j, i] + noise[0, i]
     for i in range(batch.size):
-        totals[0, i] += batch[i] + fresh[0, i]
+        totals[0, i] += batch[i] + noise[0, i]
     number[0] += 1
 
 

@@ -14,20 +14,20 @@ I64 = NDArray[np.int64]
 
 @kernel
 def step(
-    decoder: F64, draws: F64, standing: F64, totals: F64, number: I64, batch: F64, fresh: F64
+    decoder: F64, draws: F64, held: F64, totals: F64, number: I64, batch: F64, noise: F64
 ) -> None:
-    """Make the next release: add a batch, and replace the noise that stands.
+    """Make the next release: add a batch, and replace the noise of the release before.
 
-    Shapes: decoder (J, J); draws (J, p); standing, totals, fresh (1, p); batch (p,).
+    Shapes: decoder (J, J); draws (J, p); held, totals, noise (1, p); batch (p,).
     """
     release = number[0]
     for i in range(batch.size):
-        draws[release, i] = fresh[0, i]
-        totals[0, i] += batch[i] - standing[0, i]
-        standing[0, i] = 0.0
+        draws[release, i] = noise[0, i]
+        totals[0, i] += batch[i] - held[0, i]
+        held[0, i] = 0.0
     for k in range(release + 1):
         for i in range(batch.size):
-            standing[0, i] += decoder[release, k] * draws[k, i]
+            held[0, i] += decoder[release, k] * draws[k, i]
     for i in range(batch.size):
-        totals[0, i] += standing[0, i]
+        totals[0, i] += held[0, i]
     number[0] = release + 1

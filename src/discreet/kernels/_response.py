@@ -14,7 +14,7 @@ U64 = NDArray[np.uint64]
 
 @kernel
 def play(
-    world: arms.World,
+    world: arms.WorldArrays,
     chance: float,
     world_state: U64,
     response_state: U64,

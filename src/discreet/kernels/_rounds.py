@@ -17,15 +17,14 @@ from discreet.kernels import _tree as tree
 from discreet.kernels import _width as width
 from discreet.kernels._compiling import kernel
 from discreet.kernels._noise import Noise
-from discreet.kernels._width import Standing
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 
 
-class Radius(NamedTuple):
-    """The paper's confidence set."""
+class RadiusArgs(NamedTuple):
+    """What the paper's confidence set is made of besides the release."""
 
     shift: float
     floor: float
@@ -43,7 +42,7 @@ class Rule(NamedTuple):
 
 @kernel
 def draw_nodes(state: U64, law: Noise, dim: int, nodes: F64, scratch: F64) -> None:
-    """Fill packed nodes with fresh noise, in the order in which a `NoiseSource` is asked.
+    """Fill packed nodes with noise, in the order in which a `NoiseSource` is asked.
 
     ``scratch`` holds d(d+1)/2 + 2d numbers for each node.
     """
@@ -69,20 +68,11 @@ def draw_nodes(state: U64, law: Noise, dim: int, nodes: F64, scratch: F64) -> No
 
 
 @kernel
-def standing(known: Standing, law: Noise, number: int) -> width.Stands:
-    """The noise in one release, or an upper bound on it."""
-    at = min(int(np.searchsorted(known.numbers, number)), known.numbers.size - 1)
-    gram_std = known.norms[at] * law.scale
-    moment_std = known.norms[at] * law.moment_scale
-    return width.Stands(gram_std, moment_std, gram_std * known.reaches[at], known.log_tails[at])
-
-
-@kernel
 def play_radius(
-    world: arms.World,
+    world: arms.WorldArrays,
     law: Noise,
     sharing: sums.Sharing,
-    radius: Radius,
+    radius: RadiusArgs,
     rule: Rule,
     state: sums.Sums,
     world_state: U64,
@@ -98,10 +88,10 @@ def play_radius(
     nodes, idle, totals, number = state.nodes, state.idle, state.totals, state.number
     dim, size = world.theta.size, len(state.batch)
     draws = 2 if sharing.idle else 1
-    fresh = np.empty((draws * sharing.levels, size))
-    scratch = np.empty(len(fresh) * (dim * (dim + 1) // 2 + 2 * dim))
-    draw_nodes(noise_state, law, dim, fresh, scratch)
-    tree.begin(nodes, idle, totals, fresh)
+    drawn = np.empty((draws * sharing.levels, size))
+    scratch = np.empty(len(drawn) * (dim * (dim + 1) // 2 + 2 * dim))
+    draw_nodes(noise_state, law, dim, drawn, scratch)
+    tree.begin(nodes, idle, totals, drawn)
 
     lower = np.zeros((dim, dim))
     weights, action, row = np.empty(dim), np.empty(dim), np.empty(size)
@@ -133,7 +123,7 @@ def play_radius(
             action[i] = world.actions[i, chosen]
         reward = arms.reward(world_state, mean, world.reward_std, world.reward_bound)
         linalg.pack_row(action, reward, row)
-        starting = fresh[: draws * tree.carry(number[0] + 1, sharing.levels)]
+        starting = drawn[: draws * tree.carry(number[0] + 1, sharing.levels)]
         if len(starting) > 0:
             draw_nodes(noise_state, law, dim, starting, scratch)
         tree.step(nodes, idle, totals, number, row, starting, last)
@@ -144,11 +134,11 @@ def play_radius(
 
 @kernel
 def play_width(
-    world: arms.World,
+    world: arms.WorldArrays,
     law: Noise,
     sharing: sums.Sharing,
     timing: schedule.Timing,
-    known: Standing,
+    table: width.NoiseTable,
     terms: width.Terms,
     releases: int,
     rule: Rule,
@@ -165,9 +155,9 @@ def play_width(
     open batch.
     """
     dim, size = world.theta.size, len(state.batch)
-    fresh = np.empty((max(1, sums.first_draws(sharing)), size))
-    scratch = np.empty(len(fresh) * (dim * (dim + 1) // 2 + 2 * dim))
-    first = fresh[: sums.first_draws(sharing)]
+    drawn = np.empty((max(1, sums.first_draws(sharing)), size))
+    scratch = np.empty(len(drawn) * (dim * (dim + 1) // 2 + 2 * dim))
+    first = drawn[: sums.first_draws(sharing)]
     draw_nodes(noise_state, law, dim, first, scratch)
     sums.begin(sharing, state, first)
 
@@ -206,13 +196,13 @@ def play_width(
         rows += 1
         if rows == due:
             due = schedule.following(timing, rows)
-            starting = fresh[: sums.draws(sharing, state.number[0] + 1)]
+            starting = drawn[: sums.draws(sharing, state.number[0] + 1)]
             draw_nodes(noise_state, law, dim, starting, scratch)
             sums.absorb(sharing, state, batch, starting, releases)
             batch[:] = 0.0
             linalg.unpack(state.totals[0], 0.0, gram, moment)
-            stands = standing(known, law, state.number[0])
-            width.region(gram, moment, stands, terms, basis, centre, spread, lean)
+            number = state.number[0]
+            width.region(gram, moment, number, table, law, terms, basis, centre, spread, lean)
         if rows == checkpoints[at]:
             regrets[at] = regret
             at += 1

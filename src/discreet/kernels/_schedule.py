@@ -26,7 +26,16 @@ def following(timing: Timing, rows: int) -> int:
     if rows < timing.start:
         return timing.start
     step = min(timing.ratio * rows, timing.root * math.sqrt(rows), timing.batch)
-    return min(rows + max(1, int(min(step, NEVER))), NEVER)
+    return min(rows + max(1, int(min(step, NEVER - rows))), NEVER)
+
+
+@kernel
+def time_of(timing: Timing, number: int) -> int:
+    """How many rows release ``number`` (from 1) holds."""
+    rows = following(timing, 0)
+    for _ in range(number - 1):
+        rows = following(timing, rows)
+    return rows
 
 
 @kernel

@@ -1,7 +1,7 @@
-"""Noisy prefix sums: rows gather in a batch, and at a release the batch joins what stands.
+"""Noisy prefix sums: rows gather in a batch, and at a release the batch joins all earlier rows.
 
 One rule says when (`schedule`), one of three ways says how noise is shared (`tree`, `buffers`,
-`history`). Without noise the sums are exact.
+`history`), or there is no noise.
 """
 
 from typing import Any, NamedTuple
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from discreet.kernels import _buffers as buffers
 from discreet.kernels import _history as history
-from discreet.kernels import _linalg as linalg
 from discreet.kernels import _schedule as schedule
 from discreet.kernels import _tree as tree
 from discreet.kernels._compiling import kernel
@@ -34,12 +33,20 @@ class Sharing(NamedTuple):
     decoder: F64  # of a matrix, (J, J)
 
 
-class Sums(NamedTuple):
-    """All that changes as rows come in."""
+class Arrays(NamedTuple):
+    """What a way of sharing noise holds from one release to the next."""
 
     nodes: Numbers  # tree nodes (m, p), buffers (b, p) or all draws so far (J, p)
-    idle: Numbers  # idle draws (m, p), or the noise that stands (1, p)
+    idle: Numbers  # idle draws (m, p), or the noise in the last release (1, p)
     totals: Numbers  # row 0 is what is released; a tree has more (m + 1, p)
+
+
+class Sums(NamedTuple):
+    """All that changes as rows come in: `Arrays`, the open batch and the counters."""
+
+    nodes: Numbers
+    idle: Numbers
+    totals: Numbers
     batch: Numbers  # rows since the last release, (p,)
     rows: I64  # how many rows there are, (1,)
     released: I64  # how many of them are in the last release, (1,)
@@ -52,24 +59,10 @@ def no_noise() -> Sharing:
     return Sharing(NO_NOISE, 0, False, nothing, nothing, np.empty((0, 0)))  # noqa: FBT003
 
 
-def empty(sharing: Sharing, dim: int) -> Sums:
-    """Before any row, and before any draw."""
-    size = linalg.packed_size(dim)
-    nodes, idle, totals = {
-        NO_NOISE: (0, 0, 1),
-        TREE: (sharing.levels, sharing.levels, sharing.levels + 1),
-        BUFFERS: (sharing.decays.size, 0, 1),
-        MATRIX: (len(sharing.decoder), 1, 1),
-    }[sharing.kind]
-    return Sums(
-        nodes=np.zeros((nodes, size)),
-        idle=np.zeros((idle, size)),
-        totals=np.zeros((totals, size)),
-        batch=np.zeros(size),
-        rows=np.zeros(1, np.int64),
-        released=np.zeros(1, np.int64),
-        number=np.zeros(1, np.int64),
-    )
+def empty(arrays: Arrays, batch: Numbers) -> Sums:
+    """Before any row: arrays of zeros, and an empty batch."""
+    counters = (np.zeros(1, np.int64) for _ in range(3))
+    return Sums(*arrays, batch, *counters)
 
 
 @kernel
@@ -97,25 +90,25 @@ def next_draws(sharing: Sharing, timing: schedule.Timing, sums: Sums) -> int:
 
 
 @kernel
-def begin(sharing: Sharing, sums: Sums, fresh: F64) -> None:
+def begin(sharing: Sharing, sums: Sums, noise: F64) -> None:
     """Give every level of a tree its first noise. Others have none before the first release."""
     if sharing.kind == TREE:
-        tree.begin(sums.nodes, sums.idle, sums.totals, fresh)
+        tree.begin(sums.nodes, sums.idle, sums.totals, noise)
 
 
 @kernel
 def step(
-    sharing: Sharing, timing: schedule.Timing, sums: Sums, row: F64, fresh: F64, last: int
+    sharing: Sharing, timing: schedule.Timing, sums: Sums, row: F64, noise: F64, last: int
 ) -> bool:
     """Add a packed row, in one call that nothing can interrupt; whether that made a release.
 
-    ``fresh`` holds as many draws as `next_draws` says. ``last`` is the last release there will be.
+    ``noise`` holds as many draws as `next_draws` says. ``last`` is the last release there will be.
     """
     gather(sums.batch, sums.rows, row)
     rows = sums.rows[0]
     if rows != schedule.following(timing, sums.released[0]):
         return False
-    absorb(sharing, sums, sums.batch, fresh, last)
+    absorb(sharing, sums, sums.batch, noise, last)
     sums.batch[:] = 0.0
     sums.released[0] = rows
     return True
@@ -130,13 +123,13 @@ def gather(batch: Numbers, rows: I64, row: Numbers) -> None:
 
 
 @kernel
-def absorb(sharing: Sharing, sums: Sums, batch: F64, fresh: F64, last: int) -> None:
-    """Make a release of all that stands and a batch."""
+def absorb(sharing: Sharing, sums: Sums, batch: F64, noise: F64, last: int) -> None:
+    """Make a release of the one before, a batch and new noise."""
     if sharing.kind in (TREE, NO_NOISE):
-        tree.step(sums.nodes, sums.idle, sums.totals, sums.number, batch, fresh, last)
+        tree.step(sums.nodes, sums.idle, sums.totals, sums.number, batch, noise, last)
     elif sharing.kind == BUFFERS:
         buffers.step(
-            sharing.decays, sharing.weights, sums.nodes, sums.totals, sums.number, batch, fresh
+            sharing.decays, sharing.weights, sums.nodes, sums.totals, sums.number, batch, noise
         )
     else:
-        history.step(sharing.decoder, sums.nodes, sums.idle, sums.totals, sums.number, batch, fresh)
+        history.step(sharing.decoder, sums.nodes, sums.idle, sums.totals, sums.number, batch, noise)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from discreet.kernels import _score as score
 from discreet.kernels._compiling import kernel
+from discreet.kernels._noise import Noise
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -28,17 +29,20 @@ class Terms(NamedTuple):
     prior: float  # the prior's share, lambda_0 over the other noise at no data
 
 
-class Standing(NamedTuple):
-    """How much noise stands in which release; the first entry not below a number is its own."""
+class NoiseTable(NamedTuple):
+    """How much noise each release holds: release i by the first entry whose number is not below i.
 
-    numbers: I64  # ascending
-    norms: F64  # in multiples of one draw
-    reaches: F64  # a bound on its largest eigenvalue, in multiples of the standing deviation
+    Releases beyond the last number have the last entry.
+    """
+
+    numbers: I64  # of releases, ascending
+    norms: F64  # the noise's standard deviation, in multiples of one draw
+    reaches: F64  # a bound on its largest eigenvalue, in multiples of its standard deviation
     log_tails: F64  # ln(1/p), with p the probability that the bound is passed
 
 
-class Stands(NamedTuple):
-    """The noise that stands in one release."""
+class ReleaseNoise(NamedTuple):
+    """The noise in one release, or an upper bound on it."""
 
     gram_std: float  # off the diagonal
     moment_std: float
@@ -47,17 +51,28 @@ class Stands(NamedTuple):
 
 
 @kernel
+def _noise_at(table: NoiseTable, law: Noise, number: int) -> ReleaseNoise:
+    """What the table says about one release. For compiled callers only: it returns a NamedTuple."""
+    at = min(int(np.searchsorted(table.numbers, number)), table.numbers.size - 1)
+    gram_std = table.norms[at] * law.scale
+    moment_std = table.norms[at] * law.moment_scale
+    return ReleaseNoise(gram_std, moment_std, gram_std * table.reaches[at], table.log_tails[at])
+
+
+@kernel
 def region(
     gram: F64,
     moment: F64,
-    stands: Stands,
+    number: int,
+    table: NoiseTable,
+    law: Noise,
     terms: Terms,
     basis: F64,
     weights: F64,
     noise: F64,
     bias: F64,
 ) -> float:
-    """Fill the set's four arrays from a release; the shift that was chosen.
+    """Fill the set's four arrays from release ``number``; the shift that was chosen.
 
     For an action with coordinates w in the eigenbasis, the estimate of its mean reward is
     weights.w, and its width sqrt(sum noise_i w_i^2) + sqrt(sum bias_i w_i^2). The shift c minimises
@@ -68,10 +83,11 @@ def region(
     dim = moment.size
     values, vectors = np.linalg.eigh(gram)
     basis[:, :] = vectors
-    reach = stands.reach
-    floor = stands.moment_std**2 + 2.0 * (terms.theta_norm * stands.gram_std) ** 2
+    held = _noise_at(table, law, number)
+    reach = held.reach
+    floor = held.moment_std**2 + 2.0 * (terms.theta_norm * held.gram_std) ** 2
     prior = terms.prior * (terms.variance * reach + floor)
-    square = 2.0 * stands.log_tail
+    square = 2.0 * held.log_tail
     for i in range(dim):
         noise[i] = terms.variance * max(values[i] + reach, 0.0) + floor + prior
         square += math.log(noise[i] / prior)

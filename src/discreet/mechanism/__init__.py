@@ -5,8 +5,9 @@ shared between releases, `noise` what is drawn, `variants` names whole rows of c
 says what follows from them before any data. Nothing here holds or sees a row.
 """
 
-from discreet.mechanism._mechanism import JointWidth, Mechanism, NodeNoise, Radius
+from discreet.mechanism._confidence import JointWidth, PaperConfidence
+from discreet.mechanism._mechanism import Mechanism, NodeNoise
 from discreet.problem import Setting
 from discreet.theory import NoiseBounds
 
-__all__ = ["JointWidth", "Mechanism", "NodeNoise", "NoiseBounds", "Radius", "Setting"]
+__all__ = ["JointWidth", "Mechanism", "NodeNoise", "NoiseBounds", "PaperConfidence", "Setting"]

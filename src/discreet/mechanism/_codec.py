@@ -1,46 +1,49 @@
-"""A mechanism and its noise as plain data, for save files."""
+"""Mechanisms as plain data, and back: the only place where their pieces become JSON.
 
+Every piece is a frozen dataclass, and its entry holds what its constructor takes, with a name that
+says which class it is where there are several.
+"""
+
+import math
 from collections.abc import Callable
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, is_dataclass
+from typing import Any, TypeVar
 
-from discreet import _checks as checks
 from discreet.errors import ParameterError
-from discreet.mechanism import strategies
-from discreet.mechanism._mechanism import JointWidth, Mechanism, NodeNoise, Radius
-from discreet.mechanism.noise._discrete import ExactNoise
+from discreet.mechanism._confidence import Confidence, JointWidth, PaperConfidence
+from discreet.mechanism._grid import Grid
+from discreet.mechanism._mechanism import Mechanism, NodeNoise
+from discreet.mechanism.noise._discrete_gaussian import DiscreteGaussianNoise
 from discreet.mechanism.noise._gaussian import GaussianNoise
 from discreet.mechanism.noise._wishart import WishartNoise
 from discreet.mechanism.schedules import Schedule
+from discreet.mechanism.strategies import Buffered, Optimised, SquareRoot, Strategy, Tree
 from discreet.privacy import Guarantee
 from discreet.problem import Problem, Setting
 from discreet.theory import NoiseBounds
 
-FAMILIES: dict[str, Callable[..., NodeNoise]] = {
-    GaussianNoise.family: GaussianNoise,
-    WishartNoise.family: WishartNoise,
-    ExactNoise.family: ExactNoise.again,
-}
-
-_KINDS: dict[type, str] = {Radius: "radius", JointWidth: "joint-width"}
+_Entry = dict[str, Any]
+_Piece = TypeVar("_Piece")
 
 
-def to_json(mechanism: Mechanism) -> dict[str, Any]:
+def to_json(mechanism: Mechanism) -> _Entry:
     """Everything about the noise but its draws."""
-    strategy = mechanism.strategy
     return {
         "variant": mechanism.variant,
         "setting": asdict(mechanism.setting),
-        "schedule": mechanism.schedule.to_json(),
-        "strategy": None if strategy is None else strategy.to_json(),
+        "schedule": schedule_to_json(mechanism.schedule),
+        "strategy": strategy_to_json(mechanism.strategy),
         "noise": noise_to_json(mechanism.noise),
-        "confidence": _confidence(mechanism.confidence),
+        "confidence": _named("kind", mechanism.confidence),
         "guarantee": asdict(mechanism.guarantee),
     }
 
 
-def from_json(entry: dict[str, Any]) -> Mechanism:
-    """The mechanism again, with every number checked as at its first construction."""
+def from_json(entry: _Entry) -> Mechanism:
+    """The mechanism of an entry, with every number checked as at its first construction.
+
+    KeyError, TypeError or ValueError if it is no entry of `to_json`.
+    """
     setting, guarantee = dict(entry["setting"]), dict(entry["guarantee"])
     if any(isinstance(part, dict | list) for part in guarantee.values()):
         raise ValueError("no such guarantee")
@@ -49,24 +52,36 @@ def from_json(entry: dict[str, Any]) -> Mechanism:
         variant=str(entry["variant"]),
         setting=Setting(**setting),
         schedule=Schedule(**entry["schedule"]),
-        strategy=strategies.from_json(entry["strategy"]),
+        strategy=strategy_from_json(entry["strategy"]),
         noise=noise_from_json(entry["noise"]),
-        confidence=_confidence_again(entry["confidence"]),
+        confidence=_CONFIDENCES[entry["confidence"]["kind"]](entry["confidence"]),
         guarantee=Guarantee(**guarantee),
     )
 
 
-def noise_to_json(noise: NodeNoise | None) -> dict[str, Any] | None:
-    """A noise law as plain data."""
-    return None if noise is None else {"family": noise.family, **noise.parameters()}
+def schedule_to_json(schedule: Schedule) -> _Entry:
+    """The numbers of a schedule that are set, as its constructor takes them."""
+    return {name: value for name, value in asdict(schedule).items() if value != math.inf}
 
 
-def noise_from_json(entry: dict[str, Any] | None) -> NodeNoise | None:
-    """The same law again; KeyError, TypeError or ValueError if there is none such."""
-    if entry is None:
-        return None
-    parameters = dict(entry)
-    return FAMILIES[parameters.pop("family")](**parameters)
+def strategy_to_json(strategy: Strategy | None) -> _Entry | None:
+    """The kind of a strategy and what its constructor takes; None for none."""
+    return _named("kind", strategy)
+
+
+def strategy_from_json(entry: _Entry | None) -> Strategy | None:
+    """The strategy of an entry; KeyError, TypeError or ValueError if there is none such."""
+    return _made("kind", entry, _STRATEGIES)
+
+
+def noise_to_json(noise: NodeNoise | None) -> _Entry | None:
+    """The family of a noise law and what its constructor takes; None for no noise."""
+    return _named("family", noise)
+
+
+def noise_from_json(entry: _Entry | None) -> NodeNoise | None:
+    """The noise law of an entry; KeyError, TypeError or ValueError if there is none such."""
+    return _made("family", entry, _NOISES)
 
 
 def require_storable(mechanism: Mechanism) -> None:
@@ -83,15 +98,50 @@ def require_storable(mechanism: Mechanism) -> None:
         )
 
 
-def _confidence(confidence: Radius | JointWidth) -> dict[str, Any]:
-    return {"kind": _KINDS[type(confidence)], **asdict(confidence)}
+def _discrete_gaussian(*, grid: dict[str, int], **steps: int) -> DiscreteGaussianNoise:
+    return DiscreteGaussianNoise(grid=Grid(**grid), **steps)
 
 
-def _confidence_again(entry: dict[str, Any]) -> Radius | JointWidth:
-    if entry["kind"] == _KINDS[JointWidth]:
-        return JointWidth(prior=entry["prior"])
-    if entry["kind"] != _KINDS[Radius]:
-        raise ValueError("no such confidence set")
-    return Radius(
-        shift=checks.finite("shift", entry["shift"]), bounds=NoiseBounds(**entry["bounds"])
-    )
+def _paper_confidence(entry: _Entry) -> PaperConfidence:
+    return PaperConfidence(shift=entry["shift"], bounds=NoiseBounds(**entry["bounds"]))
+
+
+def _joint_width(entry: _Entry) -> JointWidth:
+    return JointWidth(prior=entry["prior"])
+
+
+_STRATEGIES: dict[str, Callable[..., Strategy]] = {
+    made.kind: made for made in (Tree, Buffered, SquareRoot, Optimised)
+}
+_NOISES: dict[str, Callable[..., NodeNoise]] = {
+    GaussianNoise.family: GaussianNoise,
+    WishartNoise.family: WishartNoise,
+    DiscreteGaussianNoise.family: _discrete_gaussian,
+}
+_CONFIDENCES: dict[str, Callable[[_Entry], Confidence]] = {
+    PaperConfidence.kind: _paper_confidence,
+    JointWidth.kind: _joint_width,
+}
+
+
+def _fields(piece: Any) -> _Entry:  # noqa: ANN401  # any dataclass
+    """What the constructor takes; nothing is known of a class of the caller's own."""
+    if not is_dataclass(piece) or isinstance(piece, type):
+        return {}
+    values = asdict(piece)
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+
+
+def _named(name: str, piece: Any) -> _Entry | None:  # noqa: ANN401
+    """A piece with the attribute that names its class; None if there is no piece."""
+    return None if piece is None else {name: getattr(piece, name), **_fields(piece)}
+
+
+def _made(
+    name: str, entry: _Entry | None, makers: dict[str, Callable[..., _Piece]]
+) -> _Piece | None:
+    """The piece of an entry of `_named`."""
+    if entry is None:
+        return None
+    parameters = dict(entry)
+    return makers[parameters.pop(name)](**parameters)

@@ -4,10 +4,10 @@ from typing import Protocol, runtime_checkable
 
 from discreet import accounting
 from discreet.kernels import _linalg as linalg
+from discreet.mechanism import _feedback as feedback
 from discreet.mechanism._grid import Grid
-from discreet.mechanism.noise import _feedback as feedback
 from discreet.mechanism.schedules import Schedule
-from discreet.mechanism.strategies import Strategy, Tree
+from discreet.mechanism.strategies import Strategy
 from discreet.problem import Problem
 
 
@@ -17,32 +17,24 @@ class HasTwoScales(Protocol):
 
     @property
     def std(self) -> float:
-        """Of the Gram matrix, off its diagonal."""
+        """The deviation of the Gram matrix off its diagonal."""
 
     @property
     def moment_std(self) -> float:
-        """Of the moment."""
+        """The deviation of the moment."""
 
 
 @runtime_checkable
-class OnGrid(HasTwoScales, Protocol):
-    """Gaussian noise in whole multiples of a grid's steps."""
+class HasSteps(HasTwoScales, Protocol):
+    """Discrete Gaussian noise: whole multiples of a grid's steps."""
 
     @property
     def grid(self) -> Grid:
-        """The steps."""
+        """The sizes of the steps."""
 
     @property
     def least_steps(self) -> int:
         """The smallest parameter of a draw, in steps."""
-
-
-def person_cost(strategy: Strategy, schedule: Schedule, releases: int, contributions: int) -> float:
-    """What one person's rounds cost over all releases, as a multiple of one row in one sum."""
-    if isinstance(strategy, Tree) and schedule.every_round:
-        depth = accounting.tree_depth(releases)
-        return accounting.tree_cost(row_cost=1.0, depth=depth, contributions=contributions)
-    return accounting.upwards(contributions * strategy.column_norm(releases))
 
 
 def total_cost(
@@ -57,7 +49,7 @@ def total_cost(
 ) -> float:
     """mu: how far one person's rounds move all releases, in standard deviations, rounded up.
 
-    On a grid that includes what the rounding of shared noise adds.
+    For discrete Gaussian noise that includes what the rounding of shared noise adds.
     """
     one = accounting.row_cost(
         action_norm=problem.action_norm,
@@ -67,8 +59,8 @@ def total_cost(
         neighbours=neighbours,
     )
     lost = 0.0
-    if isinstance(noise, OnGrid):
-        size = int(linalg.packed_size(problem.dim))
-        lost = feedback.slack(strategy, releases=releases, size=size, std=noise.least_steps)
-    rounds = person_cost(strategy, schedule, releases, contributions)
-    return accounting.upwards(rounds * one + lost)
+    if isinstance(noise, HasSteps):
+        size, shared = int(linalg.packed_size(problem.dim)), strategy.feedback(releases)
+        lost = feedback.slack(shared, releases=releases, size=size, std=noise.least_steps)
+    rounds = strategy.person_cost(releases, contributions, every_round=schedule.every_round)
+    return accounting.upwards(accounting.upwards(rounds) * one + lost)

@@ -1,4 +1,4 @@
-"""The grid of exact noise: what a row is rounded to, and how many rows fit.
+"""The grid of discrete Gaussian noise: what a row is rounded to, and how large a row gets.
 
 A row is rounded towards zero to whole multiples of a step, one step for features and one for
 rewards, both powers of two. Products of a row's entries are then whole multiples of products of
@@ -6,9 +6,9 @@ steps, and sums of rows are sums of whole numbers: nothing rounds until noise ha
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,10 +82,6 @@ class Grid:
         """The step of every entry of a packed row, shape (d(d+3)/2,)."""
         size = dim * (dim + 1) // 2
         return np.concatenate([np.full(size, self.gram_step), np.full(dim, self.moment_step)])
-
-    def to_json(self) -> dict[str, Any]:
-        """Its exponents."""
-        return asdict(self)
 
 
 def _exponent(bound: float) -> int:

@@ -3,7 +3,6 @@
 Nothing here holds or sees a row. A `Mechanism` is public and travels with every release.
 """
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -13,12 +12,12 @@ from numpy.typing import NDArray
 
 from discreet import _checks as checks
 from discreet.errors import ParameterError
+from discreet.kernels import _linalg as linalg
 from discreet.kernels import _sums as sums
 from discreet.kernels import _width as width
 from discreet.kernels._noise import Noise
-from discreet.kernels._width import Standing
-from discreet.mechanism import _tails as tails
-from discreet.mechanism._cost import HasTwoScales, OnGrid, total_cost
+from discreet.mechanism._confidence import Confidence, no_table
+from discreet.mechanism._cost import HasSteps, HasTwoScales, total_cost
 from discreet.mechanism._grid import Grid
 from discreet.mechanism.noise.sources import NoiseSource
 from discreet.mechanism.schedules import Schedule, every_round
@@ -60,42 +59,10 @@ class NodeNoise(Protocol):
         """Accurate bounds for m draws plus ``shift`` times the identity."""
 
     def draw(self, source: NoiseSource, dim: int, count: int) -> NDArray[Any]:
-        """Fresh noise for ``count`` nodes, packed, shape (count, d(d+3)/2)."""
-
-    def parameters(self) -> dict[str, Any]:
-        """What the constructor takes, for save files."""
+        """Independent noise for ``count`` nodes, packed, shape (count, d(d+3)/2)."""
 
     def describe(self, setting: Setting) -> dict[str, float]:
         """The scale, under the names that plans use."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Radius:
-    """The paper's confidence set: an ellipsoid around the estimate. Paper: prop:calc-beta.
-
-    Attributes:
-        shift: the signed multiple of the identity added to every released Gram matrix.
-        bounds: accurate bounds on the perturbations, shift included.
-    """
-
-    shift: float
-    bounds: NoiseBounds
-
-
-@dataclass(frozen=True, kw_only=True)
-class JointWidth:
-    """The confidence set that adds reward noise and privacy noise in quadrature (docs/width.md).
-
-    Attributes:
-        prior: the share of the mixing prior, lambda_0 over the noise there is without data; the
-            width is flat in it.
-    """
-
-    prior: float = 0.1
-
-    def __post_init__(self) -> None:
-        """Check the share."""
-        checks.within("prior", checks.positive("prior", self.prior), 1e-6, 1e6)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,56 +84,49 @@ class Mechanism:
     schedule: Schedule = field(default_factory=every_round)
     strategy: Strategy | None = None
     noise: NodeNoise | None = None
-    confidence: Radius | JointWidth
+    confidence: Confidence
     guarantee: Guarantee
 
     def __post_init__(self) -> None:
         """Refuse choices that do not go together."""
-        if not isinstance(self.confidence, Radius | JointWidth):
-            raise ParameterError("confidence", "must be a Radius or a JointWidth")
+        if isinstance(self.confidence, type) or not isinstance(self.confidence, Confidence):
+            raise ParameterError("confidence", "must be a PaperConfidence or a JointWidth")
         if (self.noise is None) != (self.strategy is None):
             raise ParameterError("strategy", "goes with noise: give both, or neither")
         if self.noise is not None and self.noise.needs_all_draws and self.strategy != Tree():
             raise ParameterError(
                 "tree",
                 f"must be 'pan-private' for {self.noise.family} noise: its bounds hold only if "
-                "all m draws stand in every release (erratum E2)",
+                "every release holds all m draws (erratum E2)",
             )
-        if isinstance(self.confidence, Radius) and not self.schedule.every_round:
-            raise ParameterError("schedule", "must be every round for the paper's confidence set")
-        if isinstance(self.confidence, Radius) and not isinstance(self.strategy, Tree | None):
-            raise ParameterError("strategy", "must be a tree for the paper's confidence set")
-        if isinstance(self.confidence, JointWidth) and not isinstance(self.noise, HasTwoScales):
-            raise ParameterError("confidence", "of the joint-noise kind needs Gaussian noise")
+        self.confidence.require_fitting(self)
 
     @property
     def shift(self) -> float:
         """The multiple of the identity in every released Gram matrix."""
-        return self.confidence.shift if isinstance(self.confidence, Radius) else 0.0
+        return self.confidence.shift
 
     @property
     def bounds(self) -> NoiseBounds | None:
         """Accurate bounds on the perturbations, if the paper's confidence set is used."""
-        return self.confidence.bounds if isinstance(self.confidence, Radius) else None
+        return self.confidence.bounds
 
     @cached_property
     def radius_terms(self) -> RadiusTerms:
         """What the paper's confidence radius is made of besides the release."""
-        if not isinstance(self.confidence, Radius):
+        if self.bounds is None:
             raise ParameterError("variant", f"{self.variant!r} has no confidence radius")
-        return radius_terms(self.setting, self.confidence.bounds)
+        return radius_terms(self.setting, self.bounds)
 
     @cached_property
     def releases(self) -> int:
         """How many releases there can be; at least one, to be able to speak of them."""
-        if isinstance(self.confidence, Radius):
-            return max(1, self.schedule.count(self.setting.horizon))
-        return max(1, self.schedule.require_few(self.setting.horizon))
+        return max(1, self.confidence.most_releases(self.schedule, self.setting.horizon))
 
     @cached_property
     def grid(self) -> Grid | None:
         """What rows and noise are whole multiples of; None if they are floating-point numbers."""
-        return self.noise.grid if isinstance(self.noise, OnGrid) else None
+        return self.noise.grid if isinstance(self.noise, HasSteps) else None
 
     @cached_property
     def cost(self) -> float | None:
@@ -192,11 +152,12 @@ class Mechanism:
     @cached_property
     def width_terms(self) -> width.Terms:
         """What the joint-noise width is made of besides the release and its noise."""
-        prior = self.confidence.prior if isinstance(self.confidence, JointWidth) else 1.0
+        if self.confidence.prior is None:
+            raise ParameterError("variant", f"{self.variant!r} has no joint-noise width")
         return width.Terms(
             variance=self.setting.problem.reward_subgaussian**2,
             theta_norm=float(self.setting.problem.theta_norm),
-            prior=float(prior),
+            prior=float(self.confidence.prior),
         )
 
     @cached_property
@@ -205,26 +166,37 @@ class Mechanism:
         return sums.no_noise() if self.strategy is None else self.strategy.sharing(self.releases)
 
     @cached_property
-    def standing(self) -> Standing:
-        """How much noise stands in which release, and how sure we are of it.
+    def noise_table(self) -> width.NoiseTable:
+        """How much noise each release holds, and how sure we are of it."""
+        if self.strategy is None:
+            return no_table()
+        return self.confidence.noise_table(self.setting, self.strategy, self.releases)
 
-        Release i may fail in two ways, each with probability p_i = alpha / (2 i H_J), where H_J is
-        the J-th harmonic number: together alpha. For many releases this is a table at some of
-        them: nothing shrinks from release to release, so the next entry is an upper bound.
-        """
-        if self.strategy is None or isinstance(self.confidence, Radius):
-            nothing = np.zeros(1)  # the paper's bounds are about all releases alike
-            return Standing(np.array([2**62]), nothing, nothing, nothing)
-        numbers = _some_numbers(self.releases)
-        norms = self.strategy.row_norms(self.releases, numbers)
-        harmonic = math.log(self.releases) + 0.5772156649 + 1 / (2 * self.releases)
-        log_tails = np.log(2 * harmonic * numbers) - math.log(self.setting.failure_prob)
-        return Standing(
-            numbers,
-            np.maximum.accumulate(norms) if self.releases > len(numbers) else norms,
-            tails.largest_eigenvalue(self.setting.problem.dim, log_tails),
-            log_tails,
-        )
+    @cached_property
+    def law(self) -> Noise:
+        """What a node draws, for compiled code."""
+        return Noise(0.0, 0.0, 0.0) if self.noise is None else self.noise.law()
+
+    @property
+    def nodes_hold_sums(self) -> bool:
+        """Whether rows are added up in the nodes of a tree."""
+        return self.strategy is not None and self.strategy.nodes_hold_sums
+
+    def float_sums(self) -> sums.Sums:
+        """Sums in floating point before any row: zeros."""
+        size = int(linalg.packed_size(self.setting.problem.dim))
+        arrays = sums.Arrays(*(np.zeros((rows, size)) for rows in (0, 0, 1)))
+        if self.strategy is not None:
+            arrays = self.strategy.float_arrays(self.releases, size)
+        return sums.empty(arrays, np.zeros(size))
+
+    def integer_sums(self, number: int = 0) -> sums.Sums:
+        """Sums in whole numbers: zeros, with room for what is held after ``number`` releases."""
+        if self.strategy is None:
+            raise ParameterError("noise", "is not drawn at all, so nothing is held in steps of it")
+        size = int(linalg.packed_size(self.setting.problem.dim))
+        arrays = self.strategy.integer_arrays(self.releases, size, number)
+        return sums.empty(arrays, np.zeros(size, np.int64))
 
     def require_playable(self) -> None:
         """Refuse a horizon that theory can speak of but no counter can count to."""
@@ -234,11 +206,3 @@ class Mechanism:
     def levels(self) -> int:
         """How many levels the tree has; 0 without one."""
         return self.sharing.levels
-
-
-def _some_numbers(releases: int) -> NDArray[np.int64]:
-    """All numbers up to a few thousand, and then one in 500: ascending, the last included."""
-    few = np.arange(1, min(releases, 4096) + 1)
-    more = np.exp(np.arange(math.log(4096), math.log(max(4097, releases)), 1 / 500))
-    later = more[more < releases].astype(np.int64)
-    return np.unique(np.concatenate([few, later, [releases]])).astype(np.int64)

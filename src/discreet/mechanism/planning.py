@@ -5,17 +5,19 @@ from typing import Any
 from discreet import _checks as checks
 from discreet import accounting, theory
 from discreet.mechanism._mechanism import Mechanism
-from discreet.mechanism.variants import Named
+from discreet.mechanism.variants import Named, calibrate
 from discreet.privacy import Privacy
-from discreet.problem import Setting
+from discreet.problem import Problem
 from discreet.theory import NoiseBounds
 
 
 def plan(
     variant: Named,
-    setting: Setting,
-    privacy: Privacy | None,
+    problem: Problem,
     *,
+    horizon: int | None,
+    privacy: Privacy | None,
+    failure_prob: float | None = None,
     gap: float | None = None,
 ) -> dict[str, Any]:
     """Calibration, bounds and regret of a variant, under the names that reports use.
@@ -28,8 +30,26 @@ def plan(
 
     Keys for `tight`: releases, gdp_mu, column_norm, gram_noise_std and moment_noise_std of one
     draw, first_noise_scale and last_noise_scale in multiples of it. It has no regret theorem.
+
+    Args:
+        variant: a row of the table of variants.
+        problem: the stated bounds.
+        horizon: the most rounds that will be played; None, for variants that allow it, if that is
+            not known.
+        privacy: the target; None for variants that promise nothing.
+        failure_prob: alpha, for all confidence statements together; the usual one if left out.
+        gap: the suboptimality gap, for the bounds that depend on one.
+
+    Returns:
+        The figures by name, the guarantee last.
+
+    Raises:
+        ParameterError: if the variant cannot do what is asked for.
     """
-    mechanism = variant.mechanism(setting, privacy)
+    mechanism = calibrate(
+        variant, problem, horizon=horizon, privacy=privacy, failure_prob=failure_prob
+    )
+    setting = mechanism.setting
     if gap is not None:
         checks.positive("gap", gap)
     found: dict[str, Any] = {"variant": variant.name}
@@ -65,10 +85,10 @@ def _paper(mechanism: Mechanism, bounds: NoiseBounds, gap: float | None) -> dict
 
 
 def _correlated(mechanism: Mechanism, privacy: Privacy | None) -> dict[str, Any]:
-    strategy, noise, norms = mechanism.strategy, mechanism.noise, mechanism.standing.norms
-    if privacy is None or strategy is None or noise is None:
+    strategy, norms = mechanism.strategy, mechanism.noise_table.norms
+    if privacy is None or strategy is None:
         return {}
-    law = noise.law()
+    law = mechanism.law
     return {
         "releases": mechanism.schedule.count(mechanism.setting.horizon),
         "gdp_mu": accounting.gaussian_mu(privacy),

@@ -1,7 +1,7 @@
 """When to release: a function of the number of rows alone, so it tells nothing about them."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -66,7 +66,8 @@ class Schedule:
 
     def largest_batch(self, horizon: int) -> int:
         """No batch within a horizon has more rows than this: steps only grow."""
-        step = self.after(max(horizon, self.start)) - max(horizon, self.start)
+        last = min(max(horizon, self.start), schedule.NEVER)
+        step = self.after(last) - last
         return min(horizon, max(self.start, step))
 
     def require_few(self, horizon: int) -> int:
@@ -78,6 +79,12 @@ class Schedule:
 
     def _require_countable(self, horizon: int) -> None:
         """Refuse what would take for ever: the integral of one over the step is the count."""
+        if horizon >= schedule.NEVER:
+            raise ParameterError(
+                "horizon",
+                f"is {checks.shown(horizon)}, more rows than can be counted; give at most "
+                f"{self._largest_horizon():,}",
+            )
         if horizon <= self.start:
             return
         rows = np.geomspace(self.start, horizon, 1000)
@@ -87,13 +94,16 @@ class Schedule:
         if float(np.trapezoid(pace, rows)) > 2 * MOST_RELEASES:
             raise self._too_many(horizon)
 
-    @staticmethod
-    def _too_many(horizon: int) -> ParameterError:
+    def _too_many(self, horizon: int) -> ParameterError:
         return ParameterError(
             "horizon",
-            f"is {horizon:,}; in it the schedule makes more than {MOST_RELEASES:,} releases; "
-            "give a shorter one, or a schedule with fewer releases",
+            f"is {checks.shown(horizon)}; in it the schedule makes more than {MOST_RELEASES:,} "
+            f"releases; give at most {self._largest_horizon():,}, or a schedule with fewer of them",
         )
+
+    def _largest_horizon(self) -> int:
+        """The last row before there is one release too many, or before rows cannot be counted."""
+        return int(schedule.time_of(self.timing, MOST_RELEASES + 1)) - 1
 
     def times(self, horizon: int) -> list[int]:
         """The numbers of rows at which there is a release, up to a horizon."""
@@ -103,10 +113,6 @@ class Schedule:
             found.append(rows)
             rows = self.after(rows)
         return found
-
-    def to_json(self) -> dict[str, float | None]:
-        """The fields that are set, for save files."""
-        return {name: value for name, value in asdict(self).items() if value != math.inf}
 
 
 @lru_cache(maxsize=64)

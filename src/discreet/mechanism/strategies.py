@@ -12,10 +12,9 @@ it.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,10 +22,11 @@ from scipy.linalg import solve_triangular, toeplitz
 from scipy.special import beta
 
 from discreet import _checks as checks
-from discreet.accounting import tree_depth
+from discreet.accounting import tree_depth, tree_length
 from discreet.errors import ParameterError
 from discreet.kernels import _buffers as buffers
-from discreet.kernels._sums import BUFFERS, MATRIX, TREE, Sharing
+from discreet.kernels._sums import BUFFERS, MATRIX, TREE, Arrays, Sharing
+from discreet.mechanism._feedback import BufferFeedback, Feedback, HistoryFeedback
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -45,8 +45,24 @@ class Strategy(Protocol):
     def kind(self) -> str:
         """The name under which it is saved."""
 
+    @property
+    def nodes_hold_sums(self) -> bool:
+        """Whether rows are added up in its nodes, so that all rows must fit into one sum."""
+
     def column_norm(self, releases: int) -> float:
         """The longest column of C, rounded up: what one row costs."""
+
+    def person_cost(self, releases: int, contributions: int, *, every_round: bool) -> float:
+        """What one person's rounds cost over all releases, as a multiple of one row in one sum.
+
+        Args:
+            releases: J, the most releases there can be.
+            contributions: in how many rounds the person takes part.
+            every_round: whether every row is a batch of its own.
+
+        Returns:
+            The cost, not rounded up.
+        """
 
     def row_norms(self, releases: int, numbers: I64) -> F64:
         """The lengths of rows ``numbers`` (from 1, ascending) of the decoder, or upper bounds."""
@@ -54,14 +70,31 @@ class Strategy(Protocol):
     def sharing(self, releases: int) -> Sharing:
         """The same for the compiled loop."""
 
+    def feedback(self, releases: int) -> Feedback | None:
+        """How noise in whole numbers is made of earlier noise; None if all draws are used as is."""
+
+    def float_arrays(self, releases: int, size: int) -> Arrays:
+        """What is held before the first release, in floating point: zeros.
+
+        Args:
+            releases: J, the most releases there can be.
+            size: p, the length of a packed row.
+        """
+
+    def integer_arrays(self, releases: int, size: int, number: int) -> Arrays:
+        """Room for what is held after some releases, in whole numbers: zeros.
+
+        Args:
+            releases: J, the most releases there can be.
+            size: p, the length of a packed row.
+            number: how many releases there have been.
+        """
+
     def encoder(self, releases: int) -> F64:
         """C written out, shape (draws, J)."""
 
     def decoder(self, releases: int) -> F64:
         """The matrix from draws to the noise of releases, shape (J, draws)."""
-
-    def to_json(self) -> dict[str, Any]:
-        """What the constructor takes, and the kind."""
 
 
 @dataclass(frozen=True)
@@ -70,19 +103,26 @@ class Tree:
 
     Attributes:
         pan_private: whether a level without a finished node shows an independent draw instead, so
-            that exactly m draws stand in every release; otherwise nothing does, so that at most
-            m do.
+            that every release holds exactly m draws; otherwise such a level shows nothing, and a
+            release holds at most m.
     """
 
     pan_private: bool = True
     kind: ClassVar[str] = "tree"
+    nodes_hold_sums: ClassVar[bool] = True
 
     def column_norm(self, releases: int) -> float:
-        """sqrt(m)."""
+        """The square root of the m nodes that hold a batch."""
         return math.sqrt(tree_depth(releases))
 
+    def person_cost(self, releases: int, contributions: int, *, every_round: bool) -> float:
+        """Less than all rounds in one batch if every row is a batch: nodes hold few rows then."""
+        if every_round:
+            return tree_length(depth=tree_depth(releases), contributions=contributions)
+        return contributions * self.column_norm(releases)
+
     def row_norms(self, releases: int, numbers: I64) -> F64:
-        """sqrt(m), or the root of the most draws that stand up to a release of that number."""
+        """sqrt(m), or the root of the most draws that any release up to that number holds."""
         if self.pan_private:
             return np.full(len(numbers), math.sqrt(tree_depth(releases)))
         return np.sqrt([max(n.bit_length() - 1, n.bit_count()) for n in map(int, numbers)])
@@ -92,17 +132,30 @@ class Tree:
         levels = tree_depth(releases)
         return Sharing(TREE, levels, self.pan_private, _NOTHING, _NOTHING, _NO_MATRIX)
 
+    def feedback(self, releases: int) -> None:
+        """None: every node has noise of its own."""
+
+    def float_arrays(self, releases: int, size: int) -> Arrays:
+        """A node and an idle draw for each level, and their running totals."""
+        return self._arrays(releases, size, np.float64)
+
+    def integer_arrays(self, releases: int, size: int, number: int) -> Arrays:
+        """The same in 64-bit whole numbers, however many releases there have been."""
+        del number
+        return self._arrays(releases, size, np.int64)
+
+    @staticmethod
+    def _arrays(releases: int, size: int, dtype: type) -> Arrays:
+        levels = tree_depth(releases)
+        return Arrays(*(np.zeros((rows, size), dtype) for rows in (levels, levels, levels + 1)))
+
     def encoder(self, releases: int) -> F64:
         """A row for each node that some release shows, and an empty one for each idle draw."""
         return _tree_matrices(releases, idle=self.pan_private)[0]
 
     def decoder(self, releases: int) -> F64:
-        """Which draws stand in which release."""
+        """Which draws are in which release."""
         return _tree_matrices(releases, idle=self.pan_private)[1]
-
-    def to_json(self) -> dict[str, Any]:
-        """Its kind and form."""
-        return {"kind": self.kind, "pan_private": self.pan_private}
 
 
 _TREES = {"pan-private": Tree(pan_private=True), "covering": Tree(pan_private=False)}
@@ -127,6 +180,7 @@ class Buffered:
     exponent: float = 0.4
     spacing: float = 1.6
     kind: ClassVar[str] = "buffered"
+    nodes_hold_sums: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Check the family's range."""
@@ -156,6 +210,11 @@ class Buffered:
         lost = max(1e-11, 2e-16 / float(1 - decays.max(initial=0.0)))
         return math.sqrt(square) * (1 + lost)
 
+    def person_cost(self, releases: int, contributions: int, *, every_round: bool) -> float:
+        """As if all rounds were in one batch, the costliest one."""
+        del every_round
+        return contributions * self.column_norm(releases)
+
     def row_norms(self, releases: int, numbers: I64) -> F64:
         """By running the recurrence on a single impulse."""
         return np.asarray(buffers.row_norms(*self.mixture(releases), numbers))
@@ -163,6 +222,20 @@ class Buffered:
     def sharing(self, releases: int) -> Sharing:
         """The buffers."""
         return Sharing(BUFFERS, 0, False, *self.mixture(releases), _NO_MATRIX)  # noqa: FBT003
+
+    def feedback(self, releases: int) -> Feedback:
+        """Buffers in fixed point."""
+        return BufferFeedback(*self.mixture(releases))
+
+    def float_arrays(self, releases: int, size: int) -> Arrays:
+        """The buffers, and what is released."""
+        buffers = np.zeros((len(self.mixture(releases)[0]), size))
+        return Arrays(nodes=buffers, idle=np.zeros((0, size)), totals=np.zeros((1, size)))
+
+    def integer_arrays(self, releases: int, size: int, number: int) -> Arrays:
+        """The buffers in whole numbers of any size, however many releases there have been."""
+        del number
+        return _unbounded(len(self.mixture(releases)[0]), size)
 
     def encoder(self, releases: int) -> F64:
         """A lower triangular Toeplitz matrix."""
@@ -173,21 +246,19 @@ class Buffered:
         return _lower_toeplitz(column)
 
     def decoder(self, releases: int) -> F64:
-        """A C^-1."""
+        """The product A C^-1."""
         return _decoder(self.encoder(releases))
-
-    def to_json(self) -> dict[str, Any]:
-        """Its kind and parameters."""
-        return {"kind": self.kind, "exponent": self.exponent, "spacing": self.spacing}
 
 
 def independent() -> Buffered:
-    """Fresh noise for every batch, C = I: noise grows as the root of the release's number."""
+    """Independent noise for every batch, C = I: noise grows as the root of the release's number."""
     return Buffered(exponent=0.0)
 
 
 class _Written:
     """A strategy given by its encoder, written out. All draws are kept."""
+
+    nodes_hold_sums: ClassVar[bool] = False
 
     def _matrices(self, releases: int) -> tuple[F64, F64]:
         raise NotImplementedError
@@ -195,6 +266,11 @@ class _Written:
     def column_norm(self, releases: int) -> float:
         """The longest column."""
         return float(np.linalg.norm(self.encoder(releases), axis=0).max()) * (1 + 1e-11)
+
+    def person_cost(self, releases: int, contributions: int, *, every_round: bool) -> float:
+        """As if all rounds were in one batch, the costliest one."""
+        del every_round
+        return contributions * self.column_norm(releases)
 
     def row_norms(self, releases: int, numbers: I64) -> F64:
         """The lengths of the decoder's rows."""
@@ -205,12 +281,25 @@ class _Written:
         decoder = self.decoder(releases).copy()  # a kernel's own
         return Sharing(MATRIX, 0, False, _NOTHING, _NOTHING, decoder)  # noqa: FBT003
 
+    def feedback(self, releases: int) -> Feedback:
+        """A weighted sum of all noise so far."""
+        return HistoryFeedback(self.encoder(releases))
+
+    def float_arrays(self, releases: int, size: int) -> Arrays:
+        """All draws, the noise in the last release, and what is released."""
+        return Arrays(*(np.zeros((rows, size)) for rows in (_few(releases), 1, 1)))
+
+    def integer_arrays(self, releases: int, size: int, number: int) -> Arrays:
+        """The noise of every release so far, in whole numbers of any size."""
+        del releases
+        return _unbounded(number, size)
+
     def encoder(self, releases: int) -> F64:
-        """C."""
+        """The matrix C."""
         return self._matrices(_few(releases))[0]
 
     def decoder(self, releases: int) -> F64:
-        """A C^-1."""
+        """The product A C^-1."""
         return self._matrices(_few(releases))[1]
 
 
@@ -227,10 +316,6 @@ class SquareRoot(_Written):
         column = np.cumprod(np.concatenate([[1.0], 1 - 0.5 / np.arange(1, releases)]))
         factor = _lower_toeplitz(column)
         return factor, factor
-
-    def to_json(self) -> dict[str, Any]:
-        """Its kind."""
-        return {"kind": self.kind}
 
 
 @dataclass(frozen=True)
@@ -274,22 +359,14 @@ class Optimised(_Written):
             )
         return _optimised(self.weights, self.turns)
 
-    def to_json(self) -> dict[str, Any]:
-        """Its kind and parameters."""
-        return {"kind": self.kind, "weights": list(self.weights), "turns": self.turns}
 
-
-_KINDS: dict[str, Callable[..., Strategy]] = {
-    cls.kind: cls for cls in (Tree, Buffered, SquareRoot, Optimised)
-}
-
-
-def from_json(entry: dict[str, Any] | None) -> Strategy | None:
-    """The strategy again; KeyError, TypeError or ValueError if there is none such."""
-    if entry is None:
-        return None
-    parameters = dict(entry)
-    return _KINDS[parameters.pop("kind")](**parameters)
+def _unbounded(nodes: int, size: int) -> Arrays:
+    """Zeros for noise and totals in Python's own whole numbers, which cannot overflow."""
+    return Arrays(
+        nodes=np.full((nodes, size), 0, dtype=object),
+        idle=np.empty((0, size), dtype=np.int64),
+        totals=np.full((1, size), 0, dtype=object),
+    )
 
 
 def _few(releases: int) -> int:
@@ -338,7 +415,7 @@ def _optimised(weights: tuple[float, ...], turns: int) -> tuple[F64, F64]:
 
 
 def _tree_matrices(releases: int, *, idle: bool) -> tuple[F64, F64]:
-    """Node by node: which batches it holds, and in which releases it stands."""
+    """Node by node: which batches it holds, and which releases show it."""
     _few(releases)
     levels = tree_depth(releases)
     encoder, decoder = [], []
@@ -346,11 +423,11 @@ def _tree_matrices(releases: int, *, idle: bool) -> tuple[F64, F64]:
     for level in range(levels):
         for block in range(releases // 2**level + 1):
             here = (times - 1) >> level == block
-            standing = (times >> level == block + 1) & ((times >> level) & 1 == 1)
-            # Node ``block`` stands from its last batch until the level's next node is done.
-            if block % 2 == 0 and standing.any():
+            shown = (times >> level == block + 1) & ((times >> level) & 1 == 1)
+            # Node ``block`` is shown from its last batch until the level's next node is done.
+            if block % 2 == 0 and shown.any():
                 encoder.append(here.astype(float))
-                decoder.append(standing.astype(float))
+                decoder.append(shown.astype(float))
             unfinished = (times >> level == block) & (block % 2 == 0)
             if idle and unfinished.any():
                 encoder.append(np.zeros(releases))

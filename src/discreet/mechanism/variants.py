@@ -1,30 +1,32 @@
 """The table of variants: each a named row of choices, and the only list of them.
 
-A variant turns a setting and a privacy target into a `Mechanism`. The paper's variants share
-one shape, `TreeVariant`, and differ in noise family and shift; ours is `Tight`.
+A variant turns a setting and a privacy target into a `Mechanism`; `calibrate` does so from a
+variant's name. The paper's variants share one shape, `TreeVariant`, and differ in noise family and
+shift; ours is `Tight`.
 """
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from discreet import _checks as checks
-from discreet import theory
+from discreet import accounting, theory
 from discreet.errors import ParameterError
 from discreet.mechanism import strategies
-from discreet.mechanism._mechanism import Mechanism, NodeNoise, Radius
+from discreet.mechanism._confidence import JointWidth, PaperConfidence
+from discreet.mechanism._mechanism import Mechanism, NodeNoise
 from discreet.mechanism._perturbations import Perturbations
-from discreet.mechanism._tight import Tight
-from discreet.mechanism.noise import _discrete as exact
+from discreet.mechanism.noise import _discrete_gaussian
 from discreet.mechanism.noise import _gaussian as gaussian
 from discreet.mechanism.noise import _wishart as wishart
-from discreet.mechanism.schedules import every_round
+from discreet.mechanism.schedules import Schedule, every_round, hybrid
+from discreet.mechanism.strategies import Buffered, Strategy
 from discreet.privacy import Guarantee, Privacy, required
-from discreet.problem import Setting
+from discreet.problem import Problem, Setting
 from discreet.theory import NoiseBounds
 
 ShiftRule = Callable[[Any, Setting], tuple[float, NoiseBounds]]
@@ -59,7 +61,16 @@ class Variant(Protocol):
     ) -> Mechanism:
         """Calibrate: choose the noise, the shift and the bounds.
 
-        ``noise`` is 'exact', whole numbers on a grid, or 'float', as in simulations.
+        Args:
+            setting: problem, horizon and failure probability.
+            privacy: the target; None where nothing is promised.
+            noise: 'exact', discrete Gaussian noise in whole numbers, or 'float', as in simulations.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: if the target cannot be met in this setting.
         """
 
 
@@ -71,20 +82,22 @@ class NoiseFamily:
         calibrated: the noise for a privacy target.
         argument: why that meets it.
         leading_term: the corollary that speaks of this noise, if one does.
-        exact: the same noise with the least scale that exact accounting allows, if there is any.
+        gdp: the same noise with the least scale that Gaussian accounting allows, if it is Gaussian.
     """
 
     calibrated: Callable[[Setting, Privacy], NodeNoise]
     argument: str
     leading_term: LeadingTerm | None = None
-    exact: "NoiseFamily | None" = None
+    gdp: "NoiseFamily | None" = None
 
 
 GAUSSIAN = NoiseFamily(
     calibrated=gaussian.GaussianNoise.calibrated,
     argument=gaussian.ARGUMENT,
     leading_term=theory.gaussian_leading_term,
-    exact=NoiseFamily(calibrated=gaussian.GaussianNoise.exactly, argument=gaussian.EXACT_ARGUMENT),
+    gdp=NoiseFamily(
+        calibrated=gaussian.GaussianNoise.calibrated_by_gdp, argument=gaussian.GDP_ARGUMENT
+    ),
 )
 WISHART = NoiseFamily(
     calibrated=wishart.WishartNoise.calibrated,
@@ -138,7 +151,7 @@ class TreeVariant:
     def __post_init__(self) -> None:
         """Check that there is such a tree and such a calibration."""
         strategies.tree(self.tree)
-        checks.one_of("calibration", self.calibration, ("paper", "exact"))
+        checks.one_of("calibration", self.calibration, ("paper", "gdp"))
         self._calibrated_family()
 
     @property
@@ -147,17 +160,17 @@ class TreeVariant:
         return self._calibrated_family().leading_term
 
     def with_calibration(self, calibration: str) -> "TreeVariant":
-        """The same with another amount of noise: 'paper', or 'exact' (Gaussian noise only)."""
+        """The same with another amount of noise: 'paper', or 'gdp' (Gaussian noise only)."""
         return replace(self, calibration=calibration)
 
     def _calibrated_family(self) -> NoiseFamily:
         if self.calibration == "paper":
             return self.family
-        if self.family.exact is None:
+        if self.family.gdp is None:
             raise ParameterError(
-                "calibration", f"is 'exact', but variant {self.name!r} has no exact accounting"
+                "calibration", f"is 'gdp', but the noise of variant {self.name!r} is not Gaussian"
             )
-        return self.family.exact
+        return self.family.gdp
 
     def with_tree(self, tree: str) -> "TreeVariant":
         """The same with another form of the tree: 'pan-private' or 'covering'."""
@@ -190,8 +203,8 @@ class TreeVariant:
         if self.calibration == "paper":
             _require_plain(self.name, privacy)
         schedule, strategy = every_round(), strategies.tree(self.tree)
-        use = exact.Use(setting, schedule, strategy, privacy)
-        law = exact.drawn(family.calibrated(setting, privacy), noise, use)
+        use = _discrete_gaussian.Use(setting, schedule, strategy, privacy)
+        law = _discrete_gaussian.drawn(family.calibrated(setting, privacy), noise, use)
         shift, bounds = self.shift_rule(law, setting)
         return Mechanism(
             variant=self.name,
@@ -199,8 +212,10 @@ class TreeVariant:
             schedule=schedule,
             strategy=strategy,
             noise=law,
-            confidence=Radius(shift=shift, bounds=bounds),
-            guarantee=Guarantee.meeting(privacy, exact.argument(family.argument, noise)),
+            confidence=PaperConfidence(shift=shift, bounds=bounds),
+            guarantee=Guarantee.meeting(
+                privacy, _discrete_gaussian.argument(family.argument, noise)
+            ),
         )
 
 
@@ -210,7 +225,107 @@ def _require_plain(name: str, privacy: Privacy) -> None:
         raise ParameterError(
             "privacy",
             f"asks for more than replacement of one round, which variant {name!r} is not "
-            "calibrated for; use 'tight', or exact calibration",
+            "calibrated for; use 'tight', or calibration 'gdp'",
+        )
+
+
+_TIGHT_ARGUMENT = (
+    "Gaussian noise, correlated between releases by a lower triangular matrix, with the least "
+    "standard deviations that exact Gaussian accounting allows for one row's sensitivity; "
+    "release times do not depend on data; a policy sees releases only"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tight:
+    """The default: the paper's guarantee for a fraction of its noise.
+
+    Gaussian accounting, noise that is correlated between a few thousand releases instead of a tree
+    over all rows, and the joint-noise width. Each can be exchanged by itself.
+
+    Attributes:
+        name: the name in tables and on the command line.
+        summary: one line for tables and help.
+        schedule: when there is a release. By default the first is after 20 rows: a shorter horizon
+            has none, and nothing is learned.
+        strategy: how noise is shared between releases.
+        confidence: the confidence set.
+        ratio: the moment's noise over the Gram matrix's; None for the best one.
+    """
+
+    name: str = "tight"
+    summary: str = "our own"
+    schedule: Schedule = field(default_factory=hybrid)
+    strategy: Strategy = field(default_factory=Buffered)
+    confidence: JointWidth = field(default_factory=JointWidth)
+    ratio: float | None = None
+    private = True
+    open_ended = True
+    perturbations = None
+    leading_term = None
+
+    def __post_init__(self) -> None:
+        """Check that the pieces are what they should be."""
+        if not isinstance(self.schedule, Schedule):
+            raise ParameterError("schedule", "must be a Schedule, such as schedules.hybrid()")
+        if isinstance(self.strategy, type) or not isinstance(self.strategy, Strategy):
+            raise ParameterError("strategy", "must be a strategy, such as strategies.Buffered()")
+
+    def with_schedule(self, schedule: Schedule) -> "Tight":
+        """The same with other release times."""
+        return replace(self, schedule=schedule)
+
+    def with_strategy(self, strategy: Strategy) -> "Tight":
+        """The same with noise shared in another way."""
+        return replace(self, strategy=strategy)
+
+    def with_tree(self, tree: str) -> "Tight":
+        """The same with a tree over the releases, 'pan-private' or 'covering'."""
+        return self.with_strategy(strategies.tree(tree))
+
+    def with_calibration(self, calibration: str) -> "Tight":
+        """The same: it has no other calibration than 'gdp'."""
+        if calibration != "gdp":
+            raise ParameterError(
+                "calibration", f"is {calibration!r}, but variant {self.name!r} is always 'gdp'"
+            )
+        return self
+
+    def with_shift(self, shift: float) -> "Tight":
+        """Refuse: the shift is chosen at each release."""
+        raise ParameterError("shift", f"is {shift:g}, but variant {self.name!r} chooses its own")
+
+    def with_rho_min(self, rho_min: float) -> "Tight":
+        """Refuse: there is no such bound."""
+        raise ParameterError("rho_min", f"is {rho_min:g}, but variant {self.name!r} has none")
+
+    def mechanism(
+        self, setting: Setting, privacy: Privacy | None, *, noise: str = "float"
+    ) -> Mechanism:
+        """Calibrate to a privacy target."""
+        privacy = required(self.name, privacy)
+        releases = max(1, self.schedule.require_few(setting.horizon))
+        person = self.strategy.person_cost(
+            releases, privacy.contributions_per_user, every_round=self.schedule.every_round
+        )
+        scales = accounting.row_scales(
+            setting.problem,
+            mu_one=math.nextafter(accounting.gaussian_mu(privacy) / person, 0.0),
+            neighbours=privacy.neighbours,
+            ratio=self.ratio,
+        )
+        law = gaussian.GaussianNoise(std=scales.gram_std, moment_std=scales.moment_std)
+        use = _discrete_gaussian.Use(setting, self.schedule, self.strategy, privacy)
+        return Mechanism(
+            variant=self.name,
+            setting=setting,
+            schedule=self.schedule,
+            strategy=self.strategy,
+            noise=_discrete_gaussian.drawn(law, noise, use),
+            confidence=self.confidence,
+            guarantee=Guarantee.meeting(
+                privacy, _discrete_gaussian.argument(_TIGHT_ARGUMENT, noise)
+            ),
         )
 
 
@@ -227,7 +342,7 @@ class Unperturbed:
     leading_term = None
 
     def with_tree(self, tree: str) -> "Unperturbed":
-        """Refuse: there is none."""
+        """Refuse: there is no tree."""
         raise ParameterError("tree", f"is {tree!r}, but variant {self.name!r} has no tree")
 
     def with_calibration(self, calibration: str) -> "Unperturbed":
@@ -248,14 +363,16 @@ class Unperturbed:
         self, setting: Setting, privacy: Privacy | None, *, noise: str = "float"
     ) -> Mechanism:
         """No noise, and no promise."""
-        exact.checked(noise)
+        _discrete_gaussian.checked(noise)
         if privacy is not None:
             raise ParameterError("privacy", f"has no effect on variant {self.name!r}; leave it out")
         rho = checks.positive("shift", self.regularizer)
         return Mechanism(
             variant=self.name,
             setting=setting,
-            confidence=Radius(shift=rho, bounds=NoiseBounds(rho_min=rho, rho_max=rho, gamma=0.0)),
+            confidence=PaperConfidence(
+                shift=rho, bounds=NoiseBounds(rho_min=rho, rho_max=rho, gamma=0.0)
+            ),
             guarantee=Guarantee.nothing("the statistics are used without noise"),
         )
 
@@ -267,7 +384,7 @@ _UNPROVEN = Guarantee.nothing("the perturbations are supplied by the caller")
 class Supplied:
     """Algorithm 1 over perturbations (H_t, h_t) of your own, with bounds of your own.
 
-    discreet adds them to the exact statistics and proves nothing about them: the guarantee is
+    discreet adds them to the sums of rows and proves nothing about them: the guarantee is
     yours to state, and None unless you do.
     """
 
@@ -283,7 +400,7 @@ class Supplied:
         self, setting: Setting, privacy: Privacy | None, *, noise: str = "float"
     ) -> Mechanism:
         """Take the bounds as stated."""
-        exact.checked(noise)
+        _discrete_gaussian.checked(noise)
         if privacy is not None:
             raise ParameterError(
                 "privacy", "is stated through `guarantee` when perturbations are supplied"
@@ -291,7 +408,7 @@ class Supplied:
         return Mechanism(
             variant=self.name,
             setting=setting,
-            confidence=Radius(shift=0.0, bounds=self.bounds),
+            confidence=PaperConfidence(shift=0.0, bounds=self.bounds),
             guarantee=self.guarantee,
         )
 
@@ -342,3 +459,35 @@ VARIANTS: dict[str, Named] = {row.name: row for row in _ROWS}
 def named(name: str) -> Named:
     """The variant of that name."""
     return VARIANTS[checks.one_of("variant", name, tuple(VARIANTS))]
+
+
+def calibrate(
+    variant: str | Variant,
+    problem: Problem,
+    *,
+    horizon: int | None,
+    privacy: Privacy | None,
+    failure_prob: float | None = None,
+    noise: str = "float",
+) -> Mechanism:
+    """The mechanism of a variant for a problem, a horizon and a privacy target.
+
+    Args:
+        variant: a name from the table of variants, or a variant of your own.
+        problem: the stated bounds.
+        horizon: the most rounds that will be played; None, for variants that allow it, if that is
+            not known.
+        privacy: the target; None for variants that promise nothing.
+        failure_prob: alpha, for all confidence statements together; if left out 1/horizon, or
+            1e-8 without a horizon.
+        noise: 'exact', discrete Gaussian noise in whole numbers, or 'float', as in simulations.
+
+    Returns:
+        The mechanism.
+
+    Raises:
+        ParameterError: if there is no such variant, or it cannot do what is asked for.
+    """
+    row = named(variant) if isinstance(variant, str) else variant
+    setting = Setting.over(problem, horizon, failure_prob, open_ended=row.open_ended)
+    return row.mechanism(setting, privacy, noise=noise)

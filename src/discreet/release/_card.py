@@ -1,13 +1,11 @@
 """The privacy card: what a learner promises, by what means, as one JSON object. All public."""
 
 import math
-from dataclasses import asdict
 from typing import Any
 
-from discreet.mechanism import Mechanism
-from discreet.mechanism._codec import noise_to_json
+from discreet.mechanism import Mechanism, _codec
 from discreet.mechanism._cost import HasTwoScales
-from discreet.mechanism.noise._discrete import ExactNoise
+from discreet.mechanism.noise._discrete_gaussian import DiscreteGaussianNoise
 from discreet.version import __version__
 
 FORMAT = "discreet-privacy-card"
@@ -23,18 +21,21 @@ def privacy_card(
 ) -> dict[str, Any]:
     """Everything that a reader needs to judge a guarantee, in plain JSON.
 
+    ``mu`` is how far one person's rounds can move all releases together, in standard deviations of
+    their noise: the parameter of Gaussian differential privacy. ``zcdp`` is mu^2/2. Both are null
+    where nothing is promised, and for Wishart noise, whose proof is another.
+
     Args:
-        mechanism: the learner's.
+        mechanism: what the learner draws, and what it promises.
         learner: its id, if it has one.
         releases: how many there have been.
         rows: how many rows are in the last one.
 
-    ``mu`` is how far one person's rounds can move all releases together, in standard deviations of
-    their noise: the parameter of Gaussian differential privacy. ``zcdp`` is mu^2/2. Both are null
-    where nothing is promised, and for Wishart noise, whose proof is another.
+    Returns:
+        The card.
     """
     guarantee, setting = mechanism.guarantee, mechanism.setting
-    promise = guarantee.to_json()
+    promise, entry = guarantee.to_json(), _codec.to_json(mechanism)
     cost = mechanism.cost if guarantee.private else None
     return {
         "format": FORMAT,
@@ -47,18 +48,18 @@ def privacy_card(
         **promise,
         "mu": cost,
         "zcdp": None if cost is None else cost * cost / 2,
-        "bounds": asdict(setting.problem),
+        "bounds": entry["setting"]["problem"],
         "horizon": setting.horizon,
         "failure_prob": setting.failure_prob,
         "most_releases": mechanism.releases,
-        "schedule": mechanism.schedule.to_json(),
-        "strategy": None if mechanism.strategy is None else mechanism.strategy.to_json(),
-        "noise": _noise(mechanism),
-        "grid": None if mechanism.grid is None else mechanism.grid.to_json(),
+        "schedule": entry["schedule"],
+        "strategy": entry["strategy"],
+        "noise": _noise(mechanism, entry["noise"]),
+        "grid": (entry["noise"] or {}).get("grid"),
     }
 
 
-def _noise(mechanism: Mechanism) -> dict[str, Any]:
+def _noise(mechanism: Mechanism, parameters: dict[str, Any] | None) -> dict[str, Any]:
     """One draw: its law, whether it is drawn exactly, and how large it is.
 
     Deviations are of the Gram matrix off and on its diagonal, and of the moment: in the data's
@@ -68,9 +69,8 @@ def _noise(mechanism: Mechanism) -> dict[str, Any]:
     std = steps = None
     if isinstance(law, HasTwoScales):
         std = _deviations(law.std, math.sqrt(2) * law.std, law.moment_std)
-    if isinstance(law, ExactNoise):
+    if isinstance(law, DiscreteGaussianNoise):
         steps = _deviations(law.gram_steps, law.diagonal_steps, law.moment_steps)
-    parameters = noise_to_json(mechanism.noise)
     return {
         "kind": None if parameters is None else parameters["family"],
         "exact": steps is not None,

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.mechanism import Mechanism
+from discreet.mechanism._read_only import read_only
 from discreet.privacy import Guarantee
 
 F64 = NDArray[np.float64]
@@ -31,8 +32,8 @@ class Release:
 
     def __post_init__(self) -> None:
         """Make the arrays read-only: a release is a fact."""
-        self.gram.setflags(write=False)
-        self.moment.setflags(write=False)
+        for name in ("gram", "moment"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @property
     def guarantee(self) -> Guarantee:

@@ -17,9 +17,7 @@ from discreet import _checks as checks
 from discreet.errors import ParameterError
 from discreet.kernels import _random as random
 from discreet.kernels import _rounds as rounds
-from discreet.kernels import _sums as sums
-from discreet.kernels._noise import Noise
-from discreet.mechanism import Mechanism, Radius
+from discreet.mechanism import Mechanism
 from discreet.release.policies import UCB, Policy
 from discreet.simulation.environments import Environment
 
@@ -206,16 +204,13 @@ def _run(simulation: Simulation, seed: int, checkpoints: I64) -> F64:
     world_seed, noise_seed, policy_seed = streams(seed)
     world = simulation.environment.start(world_seed)
     mechanism, policy = simulation.mechanism, simulation.policy
-    law = Noise(0.0, 0.0, 0.0) if mechanism.noise is None else mechanism.noise.law()
     rule = rounds.Rule(optimism=float(policy.optimism), sampling=policy.sampling)
-    state = sums.empty(mechanism.sharing, mechanism.setting.problem.dim)
+    state, law, bounds = mechanism.float_sums(), mechanism.law, mechanism.bounds
     noise, draws = random.seed_state(noise_seed), random.seed_state(policy_seed)
     regrets = np.empty(len(checkpoints))
     ends = (rule, state, world.state, noise, draws, checkpoints, regrets)
-    if isinstance(mechanism.confidence, Radius):
-        radius = rounds.Radius(
-            mechanism.shift, mechanism.confidence.bounds.rho_min, *mechanism.radius_terms
-        )
+    if bounds is not None:
+        radius = rounds.RadiusArgs(mechanism.shift, bounds.rho_min, *mechanism.radius_terms)
         rounds.play_radius(world.arrays, law, mechanism.sharing, radius, *ends)
     else:
         rounds.play_width(
@@ -223,7 +218,7 @@ def _run(simulation: Simulation, seed: int, checkpoints: I64) -> F64:
             law,
             mechanism.sharing,
             mechanism.schedule.timing,
-            mechanism.standing,
+            mechanism.noise_table,
             mechanism.width_terms,
             mechanism.schedule.count(int(checkpoints[-1])),
             *ends,

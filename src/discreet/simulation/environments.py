@@ -15,7 +15,7 @@ from discreet import _checks as checks
 from discreet.errors import ParameterError
 from discreet.kernels import _arms as arms
 from discreet.kernels import _random as random
-from discreet.kernels._arms import World as WorldArrays
+from discreet.kernels._arms import WorldArrays
 from discreet.problem import Problem
 
 _F64 = NDArray[np.float64]
@@ -153,7 +153,7 @@ class Sphere:
         theta = _unit_rows(state, 1, self.dim)[0]
         batch = self.n_actions * max(1, _BATCHED_ACTIONS // self.n_actions)
         arrays = WorldArrays(
-            fresh=True,
+            redraws=True,
             n_actions=self.n_actions,
             theta=theta,
             top=self.best_mean,
@@ -312,7 +312,7 @@ def _unit_rows(state: NDArray[np.uint64], count: int, dim: int) -> _F64:
 
 def _static(actions: _F64, theta: _F64, rewards: Rewards) -> WorldArrays:
     return WorldArrays(
-        fresh=False,
+        redraws=False,
         n_actions=len(actions),
         theta=theta,
         top=0.0,

@@ -30,7 +30,7 @@ ARGUMENT = (
     "deviation of Shariff & Sheffet (2018), section 4.2; a policy sees releases only"
 )
 
-EXACT_ARGUMENT = (
+GDP_ARGUMENT = (
     "symmetric Gaussian noise on every node of a binary tree over the rows, with the least "
     "standard deviation that exact Gaussian accounting allows; a policy sees releases only"
 )
@@ -63,9 +63,9 @@ class GaussianNoise:
         return cls(std=std)
 
     @classmethod
-    def exactly(cls, setting: Setting, privacy: Privacy) -> Self:
-        """The least scale that meets the target on the paper's tree, by exact accounting."""
-        std = accounting.gaussian_node_std_exact(
+    def calibrated_by_gdp(cls, setting: Setting, privacy: Privacy) -> Self:
+        """The least scale that meets the target on the paper's tree, by Gaussian accounting."""
+        std = accounting.gaussian_node_std_gdp(
             privacy=privacy,
             depth=setting.tree_depth,
             action_norm=setting.problem.action_norm,
@@ -76,7 +76,7 @@ class GaussianNoise:
         return cls(std=std)
 
     def law(self) -> Noise:
-        """No degrees of freedom means Gaussian."""
+        """The same for the compiled loop, where no degrees of freedom means Gaussian."""
         return Noise(scale=self.std, moment_scale=self.moment_std, dof=0.0)
 
     def opnorm_bound(self, setting: Setting) -> float:
@@ -85,7 +85,7 @@ class GaussianNoise:
         return self.std * math.sqrt(2 * setting.tree_depth) * spread
 
     def eigenvalues(self, setting: Setting) -> tuple[float, float]:
-        """(-Upsilon, Upsilon)."""
+        """The range from -Upsilon to Upsilon."""
         reach = self.opnorm_bound(setting)
         return -reach, reach
 
@@ -105,18 +105,14 @@ class GaussianNoise:
         )
 
     def draw(self, source: NoiseSource, dim: int, count: int) -> F64:
-        """Fresh noise for ``count`` nodes."""
+        """Independent noise for ``count`` nodes."""
         size = linalg.packed_size(dim)
         nodes = source.normals(count * size).reshape(count, size)
         kernel.symmetric_gaussian(nodes, self.std, self.moment_std, dim)
         return nodes
 
-    def parameters(self) -> dict[str, float]:
-        """What the constructor takes."""
-        return {"std": self.std, "moment_std": self.moment_std}
-
     def describe(self, setting: Setting) -> dict[str, float]:
-        """The node's standard deviation and the norm bound of all that stands."""
+        """The node's standard deviation and the norm bound of all noise in a release."""
         return {
             "node_noise_std": self.std,
             "noise_opnorm_bound": self.opnorm_bound(setting),

@@ -19,10 +19,10 @@ _WORDS_MORE = 16
 
 
 def draw(source: NoiseSource, stds: I64, count: int) -> I64:
-    """Exact discrete Gaussians, shape (count, p), for the scales ``stds``, shape (p,).
+    """Discrete Gaussians, shape (count, p), for the parameters ``stds``, shape (p,).
 
     Entry (i, c) is n with probability proportional to exp(-n^2 / (2 stds[c]^2)), and nearer to zero
-    than ``kernels.lattice.REACH`` times stds[c]. Words that no sample has read are dropped.
+    than ``REACH`` times stds[c]. Words that no sample has read are dropped.
     """
     drawn = np.empty((count, stds.size), dtype=np.int64)
     words = source.words(_WORDS_EACH * drawn.size + _WORDS_MORE)

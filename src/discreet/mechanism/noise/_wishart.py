@@ -2,8 +2,8 @@
 
 Formal guarantee: with ``dof`` from `accounting.wishart_node_dof` and scale L~^2 I (E3),
 releasing all nodes of the tree is (epsilon, delta)-DP under replacement of one row of norm at
-most L~, also when rows are chosen in view of earlier releases. The bounds hold only if exactly
-m draws stand in every release (E2), so the tree must be the pan-private one.
+most L~, also when rows are chosen in view of earlier releases. The bounds hold only if every
+release holds exactly m draws (E2), so the tree must be the pan-private one.
 """
 
 import math
@@ -88,7 +88,7 @@ class WishartNoise:
         )
 
     def draw(self, source: NoiseSource, dim: int, count: int) -> F64:
-        """Fresh noise for ``count`` nodes, by Bartlett's decomposition."""
+        """Independent noise for ``count`` nodes, by Bartlett's decomposition."""
         if self.dof <= dim:
             raise ParameterError("dof", f"is {self.dof}; give more than the dimension {dim}")
         nodes = np.empty((count, linalg.packed_size(dim)))
@@ -98,10 +98,6 @@ class WishartNoise:
         for at in range(count):
             kernel.wishart(normals[at], squares[at], self.scale, nodes[at])
         return nodes
-
-    def parameters(self) -> dict[str, float]:
-        """What the constructor takes."""
-        return {"dof": self.dof, "scale": self.scale}
 
     def describe(self, setting: Setting) -> dict[str, float]:  # noqa: ARG002  # one shape for all
         """The node's degrees of freedom."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainccinv, gammaincinv, ndtri
 
-from discreet.kernels import _discrete_gaussian as lattice
+from discreet.kernels import _discrete_gaussian as discrete_gaussian
 from discreet.kernels import _random as random
 
 F64 = NDArray[np.float64]
@@ -54,11 +54,11 @@ class SystemNoise:
         """Standard normals, shape (count,)."""
         with self._lock:
             if count > self._stock.size:
-                self._stock = self._fresh_normals(max(count, self._STOCK))
+                self._stock = self._draw_normals(max(count, self._STOCK))
             taken, self._stock = self._stock[:count], self._stock[count:]
         return taken
 
-    def _fresh_normals(self, count: int) -> F64:
+    def _draw_normals(self, count: int) -> F64:
         tail, upper = self._tails(count)
         values: F64 = ndtri(tail)
         np.negative(values, out=values, where=upper)
@@ -105,5 +105,5 @@ class SeededNoise:
     def words(self, count: int) -> U64:
         """Uniform 64-bit words, shape (count,), an array of the caller's own."""
         values = np.empty(count, dtype=np.uint64)
-        lattice.fill_words(self._state, values)
+        discrete_gaussian.fill_words(self._state, values)
         return values

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
-from discreet.kernels import _discrete_gaussian as lattice
+from discreet.kernels import _discrete_gaussian as kernels
 from discreet.kernels import _random as random
 
 I64 = NDArray[np.int64]
@@ -35,19 +35,19 @@ Sum = dict[Fraction, Fraction]  # sum of coefficient * exp(-exponent), by expone
 
 ALL_ONES = 2**64 - 1
 STDS = [1, 2, 3, 4]
-KERNELS = {name: value for name, value in vars(lattice).items() if isinstance(value, Dispatcher)}
+KERNELS = {name: value for name, value in vars(kernels).items() if isinstance(value, Dispatcher)}
 NO_WORDS: U64 = np.empty(0, dtype=np.uint64)
 
 
 def words_of(seed: int, count: int) -> U64:
     words = np.empty(count, dtype=np.uint64)
-    lattice.fill_words(random.seed_state(np.random.SeedSequence(seed)), words)
+    kernels.fill_words(random.seed_state(np.random.SeedSequence(seed)), words)
     return words
 
 
 def rebuilt(*names: str, **replaced: object) -> Callable[..., Any]:
     """Shipped functions as plain Python, the last of which is returned, with others replaced."""
-    namespace = {**vars(lattice), **replaced}
+    namespace = {**vars(kernels), **replaced}
     for name in names:
         namespace[name] = types.FunctionType(KERNELS[name].py_func.__code__, namespace)
     return namespace[names[-1]]
@@ -57,7 +57,7 @@ def mutated(name: str, old: str, new: str, **replaced: object) -> Callable[..., 
     """A shipped function with a mistake in it."""
     source = inspect.getsource(KERNELS[name].py_func)
     assert source.count(old) == 1
-    namespace = {**vars(lattice), **replaced, "kernel": lambda function: function}
+    namespace = {**vars(kernels), **replaced, "kernel": lambda function: function}
     exec(source.replace(old, new), namespace)  # noqa: S102  # our own source
     return namespace[name]
 
@@ -106,14 +106,14 @@ def test_the_bits_taken_are_those_of_the_words_one_after_the_other() -> None:
     for at, width in itertools.product(range(194), range(63)):
         expected = (whole >> at & ((1 << width) - 1), at + width)
         if at + width > 192:
-            expected = (0, lattice.OUT)
-        assert lattice._take(words, at, width) == checked(words, at, width) == expected
+            expected = (0, kernels.OUT)
+        assert kernels._take(words, at, width) == checked(words, at, width) == expected
 
 
 def test_the_width_is_the_bit_length_of_the_largest_number() -> None:
     near_powers = (2**power + by for power in range(13, 58) for by in (-1, 0, 1))
     for bound in (*range(1, 2**13), *near_powers):
-        assert lattice._width(bound) == (bound - 1).bit_length()
+        assert kernels._width(bound) == (bound - 1).bit_length()
 
 
 # Level 1: uniform numbers and fractions, from bits.
@@ -123,7 +123,7 @@ def test_the_width_is_the_bit_length_of_the_largest_number() -> None:
 def test_each_number_below_a_bound_comes_from_one_string_of_bits_and_the_rest_try_again(
     bound: int,
 ) -> None:
-    width = lattice._width(bound)
+    width = kernels._width(bound)
 
     def run(ask: Callable[[Any], Any]) -> object:
         below = rebuilt("_below", _take=lambda _, at, width: (ask(width), at + width))
@@ -284,7 +284,7 @@ def law_of_an_attempt(make: Callable[..., Callable[..., Any]], std: int) -> dict
             _below=lambda _, at, bound, width: (ask(("below", bound, width)), at + 1),
             _take=lambda _, at, width: (ask(("bits", width)), at + 1),
         )
-        return attempt(None, 0, std, lattice._width(std))
+        return attempt(None, 0, std, kernels._width(std))
 
     def answers(question: object) -> list[Any]:
         if isinstance(question, Fraction):
@@ -293,14 +293,14 @@ def law_of_an_attempt(make: Callable[..., Callable[..., Any]], std: int) -> dict
 
     law: dict[int, Sum] = defaultdict(lambda: defaultdict(Fraction))
     for path, result in explored(run, answers, longest=24):
-        if result is None or result[0] != lattice._ACCEPTED:
+        if result is None or result[0] != kernels._ACCEPTED:
             continue
         weight: Sum = {Fraction(0): Fraction(1)}
         for question, answer in path:
             if isinstance(question, Fraction):
                 weight = times(weight, question, yes=answer)
             else:
-                assert question in {("below", std, lattice._width(std)), ("bits", 1)}
+                assert question in {("below", std, kernels._width(std)), ("bits", 1)}
                 share = Fraction(1, std if question[0] == "below" else 2)
                 weight = {power: share * coefficient for power, coefficient in weight.items()}
         assert result[2] == len(path)
@@ -351,7 +351,7 @@ def test_a_wrong_attempt_is_found_out(name: str, old: str, new: str) -> None:
 
 
 def test_attempts_go_on_where_the_last_one_stopped_until_one_is_accepted() -> None:
-    no, yes = lattice._REJECTED, lattice._ACCEPTED
+    no, yes = kernels._REJECTED, kernels._ACCEPTED
     script = [(no, 0, 70), (no, 0, 128), (yes, 7, 129), (yes, -8, 256), (no, 5, 300), (yes, 0, 321)]
     calls = []
 
@@ -386,7 +386,7 @@ def plain(words: U64, stds: list[int], count: int) -> tuple[list[int], int]:
 
 def compiled(words: U64, stds: list[int], count: int) -> tuple[I64, int, int]:
     out = np.zeros((count, len(stds)), dtype=np.int64)
-    at, done = lattice.discrete_gaussian(words, 0, np.array(stds, dtype=np.int64), out, 0)
+    at, done = kernels.discrete_gaussian(words, 0, np.array(stds, dtype=np.int64), out, 0)
     return out, at, done
 
 
@@ -401,11 +401,11 @@ def test_compiled_samples_are_those_of_unbounded_integers() -> None:
 
 @pytest.mark.parametrize("std", [2**50 - 1, 2**50])
 def test_compiled_fractions_are_those_of_unbounded_integers_at_the_far_end(std: int) -> None:
-    words, k = words_of(3, 200), lattice.MOST_STDS
+    words, k = words_of(3, 200), kernels.MOST_STDS
     python = rebuilt("_take", "_chance", "_exp_chance")
     for at, j in itertools.product(range(0, 4_000, 13), (0, 1, std // 3, std - 1)):
         exponents = (j, std, 2 * k * std + j, (2 * k + 2) * std)
-        assert lattice._exp_chance(words, at, *exponents) == python(words, at, *exponents)
+        assert kernels._exp_chance(words, at, *exponents) == python(words, at, *exponents)
 
 
 def test_no_kernel_has_a_floating_point_number_in_it() -> None:
@@ -434,24 +434,24 @@ def stream_of(bits: str, count: int) -> U64:
 def test_the_farthest_draw_is_just_within_reach() -> None:
     # One is a success of probability exp(-1/2), zero-one a failure; j is then all ones.
     std = 2**50
-    words = stream_of("1" * lattice.MOST_STDS + "01", 200)
+    words = stream_of("1" * kernels.MOST_STDS + "01", 200)
     out, at, done = compiled(words, [std], 1)
-    assert out.tolist() == [[1 - lattice.REACH * std]]
+    assert out.tolist() == [[1 - kernels.REACH * std]]
     assert (out.tolist(), at) == plain(words, [std], 1)
     assert done == 1
-    assert lattice.REACH * lattice.LARGEST_STD < 2**57
+    assert kernels.REACH * kernels.LARGEST_STD < 2**57
 
 
 def test_a_draw_beyond_reach_is_reported_and_not_made() -> None:
-    words = stream_of("1" * (lattice.MOST_STDS + 1) + "01", 200)
+    words = stream_of("1" * (kernels.MOST_STDS + 1) + "01", 200)
     out, at, done = compiled(words, [2**50], 1)
-    assert (out.tolist(), at, done) == ([[0]], lattice.TOO_FAR, 0)
+    assert (out.tolist(), at, done) == ([[0]], kernels.TOO_FAR, 0)
 
 
 @pytest.mark.parametrize("std", [0, -1, 2**50 + 1, -(2**63), 2**63 - 1])
 def test_a_std_out_of_range_is_reported(std: int) -> None:
     out, at, done = compiled(words_of(5, 100), [7, std], 2)
-    assert (at, done) == (lattice.BAD_STD, 1)
+    assert (at, done) == (kernels.BAD_STD, 1)
     assert (out[0, 1], *out[1]) == (0, 0, 0)
 
 
@@ -482,7 +482,7 @@ def test_samples_do_not_depend_on_where_the_words_are_cut(sizes: list[int]) -> N
     rest, done, start, used = NO_WORDS, 0, 0, 0
     for end in ends:
         rest = np.concatenate((rest, CUT_WORDS[start:end]))
-        at, done = lattice.discrete_gaussian(rest, 0, stds, out, done)
+        at, done = kernels.discrete_gaussian(rest, 0, stds, out, done)
         rest, start, used = rest[at:], end, used + at
     assert UNCUT[2] == done == out.size
     assert UNCUT[1] == used

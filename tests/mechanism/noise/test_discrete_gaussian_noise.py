@@ -19,7 +19,7 @@ from scipy import stats
 from discreet.errors import ParameterError
 from discreet.kernels import _discrete_gaussian as kernel
 from discreet.kernels import _random as random
-from discreet.mechanism.noise import _sampler as lattice
+from discreet.mechanism.noise import _sampler as sampler
 from discreet.mechanism.noise import sources as source
 from discreet.mechanism.noise.sources import NoiseSource, SeededNoise, SystemNoise
 
@@ -41,7 +41,7 @@ SOURCES: list[Callable[[], NoiseSource]] = [SystemNoise, seeded]
 
 
 def drawn(noise: NoiseSource, std: int, count: int = SIZE) -> I64:
-    return lattice.draw(noise, np.array([std], dtype=np.int64), count)[:, 0]
+    return sampler.draw(noise, np.array([std], dtype=np.int64), count)[:, 0]
 
 
 def probabilities(std: float, reach: int) -> F64:
@@ -131,7 +131,7 @@ def test_draws_of_a_large_scale_are_normal_in_shape_and_uniform_in_their_last_di
 
 def test_each_column_has_its_own_scale_and_no_link_to_the_others() -> None:
     stds = np.array([1, 50, 2**36, 7], dtype=np.int64)
-    sample = lattice.draw(seeded(4), stds, SIZE)
+    sample = sampler.draw(seeded(4), stds, SIZE)
     assert sample.shape == (SIZE, 4)
     assert sample.dtype == np.int64
     scaled = sample / stds
@@ -144,17 +144,17 @@ def test_each_column_has_its_own_scale_and_no_link_to_the_others() -> None:
 @pytest.mark.parametrize(("count", "columns"), [(0, 3), (3, 0), (0, 0)])
 def test_drawing_nothing_gives_nothing(count: int, columns: int) -> None:
     stds = np.full(columns, 5, dtype=np.int64)
-    assert lattice.draw(seeded(), stds, count).shape == (count, columns)
+    assert sampler.draw(seeded(), stds, count).shape == (count, columns)
 
 
 def test_draws_do_not_depend_on_how_many_words_are_asked_for_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stds = np.array([1, 2**36 + 1, 2**50], dtype=np.int64)
-    plenty = lattice.draw(seeded(5), stds, 50)
-    monkeypatch.setattr(lattice, "_WORDS_EACH", 0)
-    monkeypatch.setattr(lattice, "_WORDS_MORE", 1)
-    assert (lattice.draw(seeded(5), stds, 50) == plenty).all()
+    plenty = sampler.draw(seeded(5), stds, 50)
+    monkeypatch.setattr(sampler, "_WORDS_EACH", 0)
+    monkeypatch.setattr(sampler, "_WORDS_MORE", 1)
+    assert (sampler.draw(seeded(5), stds, 50) == plenty).all()
 
 
 def test_the_same_seed_gives_the_same_draws_and_another_seed_others() -> None:
@@ -170,7 +170,7 @@ def test_two_draws_of_the_systems_noise_differ() -> None:
 @pytest.mark.parametrize("std", [0, -3, 2**50 + 1])
 def test_a_scale_out_of_range_is_refused(std: int) -> None:
     with pytest.raises(ParameterError, match=r"^stds: hold one out of range; give whole numbers"):
-        lattice.draw(seeded(), np.array([4, std], dtype=np.int64), 2)
+        sampler.draw(seeded(), np.array([4, std], dtype=np.int64), 2)
 
 
 class Far:
@@ -186,7 +186,7 @@ class Far:
 
 def test_a_draw_beyond_reach_is_an_error() -> None:
     with pytest.raises(OverflowError, match="beyond 65 standard deviations; draw again"):
-        lattice.draw(Far(), np.array([9], dtype=np.int64), 200)
+        sampler.draw(Far(), np.array([9], dtype=np.int64), 200)
 
 
 # The sources' words.

@@ -19,8 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.accounting import upwards
-from discreet.kernels import _sums as sums
-from discreet.mechanism.strategies import Strategy
 
 F64 = NDArray[np.float64]
 Whole = NDArray[np.object_]
@@ -50,7 +48,7 @@ class Feedback(Protocol):
     def spread(self, number: int) -> float:
         """How much larger the draw of this release (from 1) is than one draw."""
 
-    def follow(self, memory: Whole, fresh: Whole) -> tuple[Whole, Whole]:
+    def follow(self, memory: Whole, draw: Whole) -> tuple[Whole, Whole]:
         """(w_i, what is remembered after it), from the draw z_i. Changes neither argument."""
 
 
@@ -74,12 +72,12 @@ class BufferFeedback:
         del number
         return 1.0
 
-    def follow(self, memory: Whole, fresh: Whole) -> tuple[Whole, Whole]:
+    def follow(self, memory: Whole, draw: Whole) -> tuple[Whole, Whole]:
         """Take the weighted buffers off the draw, and what comes of it into every buffer."""
         if not len(memory):
-            return fresh, memory
+            return draw, memory
         weighted = (memory * self._weights[:, None]).sum(axis=0)
-        noise = fresh - (weighted >> (_GUARD + self._weight_bits))
+        noise = draw - (weighted >> (_GUARD + self._weight_bits))
         return noise, (memory * self._decays[:, None] >> self._decay_bits) + (noise << _GUARD)
 
 
@@ -101,42 +99,30 @@ class HistoryFeedback:
         """One over the diagonal entry of C."""
         return 1.0 / float(self._encoder[number - 1, number - 1])
 
-    def follow(self, memory: Whole, fresh: Whole) -> tuple[Whole, Whole]:
+    def follow(self, memory: Whole, draw: Whole) -> tuple[Whole, Whole]:
         """Take the weighted sum of all noise so far off the draw."""
         number = len(memory)
-        noise = fresh
+        noise = draw
         if number:
             row = self._encoder[number, :number] / self._encoder[number, number]
             whole = np.array([int(math.ldexp(entry, _POINT)) for entry in row], dtype=object)
-            noise = fresh - ((memory * whole[:, None]).sum(axis=0) >> _POINT)
+            noise = draw - ((memory * whole[:, None]).sum(axis=0) >> _POINT)
         return noise, np.concatenate([memory, noise[None]])
 
 
-def of(strategy: Strategy, releases: int) -> Feedback | None:
-    """How a strategy feeds noise back; None for a tree, whose nodes have noise of their own."""
-    sharing = strategy.sharing(releases)
-    if sharing.kind == sums.TREE:
-        return None
-    if sharing.kind == sums.BUFFERS:
-        return BufferFeedback(sharing.decays, sharing.weights)
-    return HistoryFeedback(strategy.encoder(releases))
-
-
-def slack(strategy: Strategy, *, releases: int, size: int, std: float) -> float:
+def slack(feedback: Feedback | None, *, releases: int, size: int, std: float) -> float:
     """What rounding adds to the whitened distance of neighbours over all releases, rounded up.
 
-    ``size`` entries a release, noise of at least ``std`` steps in each.
+    ``size`` entries a release, noise of at least ``std`` steps in each. Nothing without feedback.
     """
-    feedback = of(strategy, releases)
     if feedback is None:
         return 0.0
     least = std * min(1.0, feedback.narrowest)
     return upwards(feedback.rounding * math.sqrt(releases * size) / least)
 
 
-def narrowest(strategy: Strategy, releases: int) -> float:
+def narrowest(feedback: Feedback | None) -> float:
     """How much smaller than one draw the smallest draw of a release is, at most."""
-    feedback = of(strategy, releases)
     return 1.0 if feedback is None else min(1.0, feedback.narrowest)
 
 

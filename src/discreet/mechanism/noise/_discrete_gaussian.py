@@ -1,15 +1,15 @@
-"""Discrete Gaussian noise on a grid: the same noise as `gaussian`, in whole numbers.
+"""Discrete Gaussian noise: the same noise as `_gaussian`, in whole steps of a grid.
 
 Formal guarantee: rows are whole multiples of the grid's steps within the bounds (the curator sees
-to that in whole numbers), sums of them are exact, and every draw is an exact discrete Gaussian. So
-the cost of a row is that of the discrete Gaussian on the whole numbers, and no floating-point
-operation touches data before noise has been added to it.
+to that in whole numbers), sums of them are exact, and the law of every draw is a discrete Gaussian,
+not an approximation of one. So the cost of a row is that of the discrete Gaussian on the whole
+numbers, and no floating-point operation touches data before noise has been added to it.
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +18,13 @@ from discreet import _checks as checks
 from discreet import accounting
 from discreet.errors import ParameterError
 from discreet.kernels import _linalg as linalg
-from discreet.kernels import _sums as sums
 from discreet.kernels._discrete_gaussian import REACH
 from discreet.kernels._noise import Noise
+from discreet.mechanism import _feedback as feedback
 from discreet.mechanism._cost import total_cost
 from discreet.mechanism._grid import COARSEST, FINEST, LARGEST_STD, ROOM, Grid
 from discreet.mechanism._mechanism import NodeNoise
-from discreet.mechanism.noise import _feedback as feedback
-from discreet.mechanism.noise import _sampler as lattice
+from discreet.mechanism.noise import _sampler as sampler
 from discreet.mechanism.noise._gaussian import GaussianNoise
 from discreet.mechanism.noise.sources import NoiseSource
 from discreet.mechanism.schedules import Schedule
@@ -43,7 +42,7 @@ _ARGUMENT = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExactNoise:
+class DiscreteGaussianNoise:
     """Discrete Gaussian entries.
 
     Attributes:
@@ -66,11 +65,6 @@ class ExactNoise:
             checks.within(name, steps, 1, LARGEST_STD)
             object.__setattr__(self, name, steps)
 
-    @classmethod
-    def again(cls, *, grid: dict[str, int], **steps: int) -> Self:
-        """The noise of a save file."""
-        return cls(grid=Grid(**grid), **steps)
-
     @property
     def diagonal_steps(self) -> int:
         """The parameter on the diagonal: the least whole number of at least sqrt(2) gram_steps."""
@@ -78,22 +72,22 @@ class ExactNoise:
 
     @property
     def least_steps(self) -> int:
-        """The smallest parameter."""
+        """The smallest parameter of a draw, in steps."""
         return min(self.gram_steps, self.moment_steps)
 
     @property
     def most_steps(self) -> int:
-        """The largest parameter."""
+        """The largest parameter of a draw, in steps."""
         return max(self.diagonal_steps, self.moment_steps)
 
     @property
     def std(self) -> float:
-        """Of the Gram matrix, off its diagonal."""
+        """The deviation of the Gram matrix off its diagonal, in the data's units."""
         return self.gram_steps * self.grid.gram_step
 
     @property
     def moment_std(self) -> float:
-        """Of the moment."""
+        """The deviation of the moment, in the data's units."""
         return self.moment_steps * self.grid.moment_step
 
     @cached_property
@@ -102,19 +96,19 @@ class ExactNoise:
         return GaussianNoise(std=self.std, moment_std=self.moment_std)
 
     def law(self) -> Noise:
-        """That of the continuous noise."""
+        """The law of the continuous noise, which simulations draw."""
         return self.continuous.law()
 
     def eigenvalues(self, setting: Setting) -> tuple[float, float]:
-        """Those of the continuous noise."""
+        """The eigenvalue range of the continuous noise."""
         return self.continuous.eigenvalues(setting)
 
     def bounds(self, setting: Setting, shift: float) -> NoiseBounds:
-        """Those of the continuous noise: discrete tails are no longer."""
+        """The bounds of the continuous noise: discrete tails are no longer."""
         return self.continuous.bounds(setting, shift)
 
     def opnorm_bound(self, setting: Setting) -> float:
-        """That of the continuous noise."""
+        """The norm bound of the continuous noise."""
         return self.continuous.opnorm_bound(setting)
 
     def parameters_packed(self, dim: int, spread: float = 1.0) -> I64:
@@ -126,15 +120,11 @@ class ExactNoise:
         return stds
 
     def draw(self, source: NoiseSource, dim: int, count: int) -> Any:  # noqa: ANN401
-        """Fresh noise for ``count`` nodes, in whole steps, shape (count, d(d+3)/2)."""
-        return lattice.draw(source, self.parameters_packed(dim), count)
-
-    def parameters(self) -> dict[str, Any]:
-        """What the constructor takes."""
-        return asdict(self)
+        """Independent noise for ``count`` nodes, in whole steps, shape (count, d(d+3)/2)."""
+        return sampler.draw(source, self.parameters_packed(dim), count)
 
     def describe(self, setting: Setting) -> dict[str, float]:
-        """As for the continuous noise."""
+        """The same figures as for the continuous noise."""
         return self.continuous.describe(setting)
 
 
@@ -159,29 +149,29 @@ class Use(NamedTuple):
     @property
     def draws(self) -> int:
         """No more draws than this are ever shown; a tree has two nodes a row, with idle draws."""
-        return self.size * self.releases * (4 if self.in_a_tree else 1)
+        return self.size * self.releases * (4 if self.strategy.nodes_hold_sums else 1)
 
     @property
-    def in_a_tree(self) -> bool:
-        """Whether nodes of a tree hold the sums."""
-        return bool(self.strategy.sharing(self.releases).kind == sums.TREE)
+    def feedback(self) -> feedback.Feedback | None:
+        """How the strategy makes noise of earlier noise."""
+        return self.strategy.feedback(self.releases)
 
     @property
     def rows(self) -> int:
         """How many rows may come together in one 64-bit sum: all in a tree, otherwise a batch."""
-        if self.in_a_tree:
+        if self.strategy.nodes_hold_sums:
             return self.setting.horizon
         return self.schedule.largest_batch(self.setting.horizon)
 
 
 def checked(noise: str) -> str:
-    """'exact' or 'float'."""
+    """How noise is drawn, 'exact' or 'float', if it is one of these."""
     return checks.one_of("noise", noise, ("exact", "float"))
 
 
 def drawn(law: NodeNoise, noise: str, use: Use) -> NodeNoise:
-    """A law as it is drawn: 'float' leaves it as it is, 'exact' puts it `on_grid`."""
-    return law if checked(noise) == "float" else on_grid(law, use)
+    """A law as it is drawn: 'float' leaves it as it is, 'exact' makes it `discrete`."""
+    return law if checked(noise) == "float" else discrete(law, use)
 
 
 def argument(reason: str, noise: str) -> str:
@@ -189,13 +179,13 @@ def argument(reason: str, noise: str) -> str:
     return reason if noise == "float" else f"{reason}; {_ARGUMENT}"
 
 
-def on_grid(noise: NodeNoise, use: Use) -> ExactNoise:
-    """The same noise on the finest grid that fits, a trace larger if the target asks for it."""
+def discrete(noise: NodeNoise, use: Use) -> DiscreteGaussianNoise:
+    """The same noise in whole steps of the finest grid that fits, a trace larger if need be."""
     if not isinstance(noise, GaussianNoise):
         raise ParameterError(
             "noise",
-            f"is 'exact', but {noise.family} noise has no exact sampler; ask for noise='float' in "
-            "so many words, or use another variant",
+            f"is 'exact', but {noise.family} noise has no exact sampler; pass noise='float', or "
+            "use another variant",
         )
     for bits in range(FINEST, COARSEST - 1, -1):
         found = _scaled(noise, Grid.of(use.setting.problem, bits), 1.0)
@@ -204,25 +194,28 @@ def on_grid(noise: NodeNoise, use: Use) -> ExactNoise:
     raise _too_long(noise, use)
 
 
-def _certified(noise: GaussianNoise, found: ExactNoise, use: Use) -> ExactNoise:
+def _certified(
+    noise: GaussianNoise, found: DiscreteGaussianNoise, use: Use
+) -> DiscreteGaussianNoise:
     """Enlarge the noise until the accounting of the discrete Gaussian meets the target."""
-    least = math.floor(found.least_steps * feedback.narrowest(use.strategy, use.releases))
-    budget = accounting.lattice_mu(use.privacy, draws=use.draws, std=max(1, least))
+    least = math.floor(found.least_steps * feedback.narrowest(use.feedback))
+    budget = accounting.discrete_gaussian_mu(use.privacy, draws=use.draws, std=max(1, least))
     for margin in (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6):
         cost = _cost(found, use)
         if cost <= budget:
             return found
         larger = cost / budget * (1.0 + margin)
-        again = _scaled(noise, found.grid, max(1.0, larger * found.std / noise.std))
-        if again is None or not _holds(again, use):
+        enlarged = _scaled(noise, found.grid, max(1.0, larger * found.std / noise.std))
+        if enlarged is None or not _holds(enlarged, use):
             break
-        found = again
+        found = enlarged
     raise ParameterError(
-        "privacy", "cannot be met by noise on this grid; ask for noise='float', or for more epsilon"
+        "privacy",
+        "cannot be met by discrete Gaussian noise; pass noise='float', or ask for more epsilon",
     )
 
 
-def _cost(law: ExactNoise, use: Use) -> float:
+def _cost(law: DiscreteGaussianNoise, use: Use) -> float:
     return total_cost(
         law,
         use.setting.problem,
@@ -234,30 +227,30 @@ def _cost(law: ExactNoise, use: Use) -> float:
     )
 
 
-def _scaled(noise: GaussianNoise, grid: Grid, scale: float) -> ExactNoise | None:
+def _scaled(noise: GaussianNoise, grid: Grid, scale: float) -> DiscreteGaussianNoise | None:
     """At least ``scale`` times the noise, in whole steps; None if that is too large to draw."""
     gram = math.ceil(accounting.upwards(noise.std * scale) / grid.gram_step)
     moment = math.ceil(accounting.upwards(noise.moment_std * scale) / grid.moment_step)
     if 2 * max(gram, moment) > LARGEST_STD:
         return None
-    return ExactNoise(gram_steps=gram, moment_steps=moment, grid=grid)
+    return DiscreteGaussianNoise(gram_steps=gram, moment_steps=moment, grid=grid)
 
 
-def _holds(found: ExactNoise, use: Use) -> bool:
+def _holds(found: DiscreteGaussianNoise, use: Use) -> bool:
     """Whether all draws can be made, and no sum can overflow."""
     return _can_be_drawn(found, use) and _fitting(found, use) >= use.rows
 
 
-def _can_be_drawn(found: ExactNoise, use: Use) -> bool:
+def _can_be_drawn(found: DiscreteGaussianNoise, use: Use) -> bool:
     """Whether every draw is small enough for the sampler, also where a strategy enlarges it."""
-    shared = feedback.of(use.strategy, use.releases)
+    shared = use.feedback
     return shared is None or found.most_steps * shared.widest * (1 + 1e-9) < LARGEST_STD
 
 
-def _fitting(found: ExactNoise, use: Use) -> int:
+def _fitting(found: DiscreteGaussianNoise, use: Use) -> int:
     """How many rows fit into a 64-bit sum, next to the largest noise there can be."""
     levels = use.strategy.sharing(use.releases).levels
-    # A total is a sum of what stands at each level. Twice that, for good measure.
+    # A total is a sum of what each level shows. Twice that, for good measure.
     noise = 4 * levels * REACH * found.most_steps
     return int(max(0, ROOM - noise)) // found.grid.largest_row(use.setting.problem)
 
@@ -268,19 +261,19 @@ def _too_long(noise: GaussianNoise, use: Use) -> ParameterError:
     if not fits:
         return ParameterError(
             "privacy",
-            "asks for more noise than whole numbers hold on any grid; ask for noise='float', or "
-            "for more epsilon",
+            "asks for more noise than whole numbers hold; pass noise='float', or ask for more "
+            "epsilon",
         )
-    if not use.in_a_tree:
+    if not use.strategy.nodes_hold_sums:
         return ParameterError(
             "schedule",
             f"has batches of more than {fits:,} rows, whose sums could overflow; give a schedule "
-            "with smaller ones, or ask for noise='float'",
+            "with smaller ones, or pass noise='float'",
         )
     return ParameterError(
         "horizon",
         f"is {use.setting.horizon:,}, in which whole-number sums could overflow; give one of at "
-        f"most {fits:,}, or ask for noise='float'",
+        f"most {fits:,}, or pass noise='float'",
     )
 
 

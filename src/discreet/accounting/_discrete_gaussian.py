@@ -3,7 +3,9 @@
 A discrete Gaussian with parameter s has P(k) proportional to exp(-k^2/(2 s^2)). Shifted by a whole
 number it costs as much zCDP as its continuous sibling (Canonne, Kamath & Steinke 2020), and up to
 a trace as much GDP: it is within a factor e^(1/(24 s^2)) of a rounded Gaussian, whose guarantee is
-that of the Gaussian itself. `lattice_mu` takes the better of the two. Proof: docs/accounting.md.
+that of the Gaussian itself. `discrete_gaussian_mu` takes the better of the two.
+
+Proof: docs/accounting.md.
 """
 
 import math
@@ -16,7 +18,7 @@ from discreet.accounting._zcdp import zcdp_parameter
 from discreet.privacy import Privacy
 
 
-def lattice_trace(*, draws: int, std: float) -> float:
+def discrete_gaussian_trace(*, draws: int, std: float) -> float:
     """K = draws / (24 std^2), rounded up.
 
     The joint probability of ``draws`` discrete Gaussians, each with a parameter of at least
@@ -27,14 +29,14 @@ def lattice_trace(*, draws: int, std: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def lattice_mu(privacy: Privacy, *, draws: int, std: float) -> float:
+def discrete_gaussian_mu(privacy: Privacy, *, draws: int, std: float) -> float:
     """The largest whitened distance that meets the target, rounded down.
 
     For whole-number shifts of ``draws`` discrete Gaussians with parameters of at least ``std``,
     adaptively: the better of zCDP, mu^2/2 <= z, and of GDP at (eps - K, e^-K (delta - e^eps K)).
     """
     concentrated = math.nextafter(math.sqrt(2 * zcdp_parameter(privacy)) * (1 - 1e-15), 0.0)
-    trace = lattice_trace(draws=draws, std=std)
+    trace = discrete_gaussian_trace(draws=draws, std=std)
     epsilon = math.nextafter(privacy.epsilon - trace, -math.inf)
     lost = upwards(math.exp(privacy.epsilon) * trace) if privacy.epsilon < 700 else math.inf  # noqa: PLR2004
     delta = (privacy.delta - lost) * math.exp(-trace) * (1 - 1e-15)

@@ -36,7 +36,7 @@ def test_no_more_is_promised_than_brute_force_finds(std: int, shift: int, epsilo
     true = brute_force_delta(std, shift, epsilon)
     assert 1e-12 < true < 1
     less = Privacy(epsilon=epsilon, delta=true * (1 - 1e-6))
-    assert accounting.lattice_mu(less, draws=1, std=std) < shift / std
+    assert accounting.discrete_gaussian_mu(less, draws=1, std=std) < shift / std
 
 
 def test_brute_force_agrees_with_an_independent_accountant() -> None:
@@ -50,7 +50,7 @@ def test_two_draws_together_are_covered_as_well() -> None:
     there = np.roll(here, (1, 2), axis=(0, 1))
     true = float(np.maximum(0.0, here - math.exp(epsilon) * there).sum())
     less = Privacy(epsilon=epsilon, delta=true * (1 - 1e-6))
-    assert accounting.lattice_mu(less, draws=2, std=std) < math.hypot(1, 2) / std
+    assert accounting.discrete_gaussian_mu(less, draws=2, std=std) < math.hypot(1, 2) / std
 
 
 @pytest.mark.parametrize("std", [1, 2, 7])
@@ -70,13 +70,13 @@ def test_discrete_noise_is_within_the_trace_of_rounded_noise(std: int) -> None:
 def test_on_a_fine_grid_it_is_worth_as_much_as_continuous_noise() -> None:
     for delta in (0.1, 1e-6, 1e-9):
         target = Privacy(epsilon=1, delta=delta)
-        fine = accounting.lattice_mu(target, draws=300_000, std=1e12)
+        fine = accounting.discrete_gaussian_mu(target, draws=300_000, std=1e12)
         assert 1 - 1e-6 < fine / accounting.gaussian_mu(target) <= 1
 
 
 def test_on_a_coarse_grid_zcdp_is_what_is_left() -> None:
     target = Privacy(epsilon=1, delta=1e-6)
-    coarse = accounting.lattice_mu(target, draws=10**9, std=2.0)
+    coarse = accounting.discrete_gaussian_mu(target, draws=10**9, std=2.0)
     assert accounting.zcdp_delta(zcdp=coarse**2 / 2, epsilon=1) <= 1e-6
     assert coarse == pytest.approx(math.sqrt(2 * accounting.zcdp_parameter(target)), rel=1e-12)
 
@@ -84,5 +84,5 @@ def test_on_a_coarse_grid_zcdp_is_what_is_left() -> None:
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 800.0, 1e12])
 def test_extreme_targets_have_an_answer(epsilon: float) -> None:
     target = Privacy(epsilon=epsilon, delta=1e-9)
-    found = accounting.lattice_mu(target, draws=1000, std=1e9)
+    found = accounting.discrete_gaussian_mu(target, draws=1000, std=1e9)
     assert 0 < found <= accounting.gaussian_mu(target)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.mechanism.noise import _feedback as feedback
+from discreet.mechanism import _feedback as feedback
 from discreet.mechanism.strategies import (
     Buffered,
     Optimised,
@@ -50,7 +50,7 @@ def test_neighbours_need_draws_that_differ_by_a_column_of_the_encoder_and_one_ro
     noise = data.draw(st.lists(st.integers(-(2**50), 2**50), min_size=RELEASES, max_size=RELEASES))
     place = data.draw(st.integers(0, RELEASES - 1))
     change = data.draw(st.integers(-(2**41), 2**41))
-    shared = feedback.of(strategy, RELEASES)
+    shared = strategy.feedback(RELEASES)
     assert shared is not None
     other = list(noise)
     other[place] -= change
@@ -63,7 +63,7 @@ def test_neighbours_need_draws_that_differ_by_a_column_of_the_encoder_and_one_ro
 
 @pytest.mark.parametrize("strategy", SHARED, ids=lambda s: s.kind)
 def test_whole_noise_is_the_strategys_noise_give_or_take_a_few_steps(strategy: Strategy) -> None:
-    shared = feedback.of(strategy, RELEASES)
+    shared = strategy.feedback(RELEASES)
     assert shared is not None
     rng = np.random.default_rng(5)
     draws = rng.integers(-(2**45), 2**45, size=(RELEASES, 3))
@@ -79,7 +79,7 @@ def test_whole_noise_is_the_strategys_noise_give_or_take_a_few_steps(strategy: S
 
 
 def test_following_changes_nothing_that_was_there() -> None:
-    shared = feedback.of(Buffered(), RELEASES)
+    shared = Buffered().feedback(RELEASES)
     assert shared is not None
     memory = shared.memory(2)
     before, fresh = memory.copy(), whole([5, -9])
@@ -89,12 +89,12 @@ def test_following_changes_nothing_that_was_there() -> None:
 
 
 def test_a_tree_needs_no_feedback_and_pays_nothing_for_rounding() -> None:
-    assert feedback.of(Tree(), 100) is None
-    assert feedback.slack(Tree(), releases=100, size=20, std=1.0) == 0.0
+    assert Tree().feedback(100) is None
+    assert feedback.slack(Tree().feedback(100), releases=100, size=20, std=1.0) == 0.0
 
 
 def test_the_price_of_rounding_falls_with_the_noise_and_grows_with_the_numbers() -> None:
-    price = feedback.slack(Buffered(), releases=100, size=20, std=1e6)
+    price = feedback.slack(Buffered().feedback(100), releases=100, size=20, std=1e6)
     assert price == pytest.approx((100 * 20) ** 0.5 / 1e6, rel=1e-6)
-    assert feedback.slack(Buffered(), releases=100, size=20, std=2e6) < price
-    assert feedback.slack(Buffered(), releases=400, size=20, std=1e6) > price
+    assert feedback.slack(Buffered().feedback(100), releases=100, size=20, std=2e6) < price
+    assert feedback.slack(Buffered().feedback(400), releases=400, size=20, std=1e6) > price
