@@ -11,6 +11,7 @@ import pytest
 from discreet.cli import _console as console
 from discreet.cli import _options as options
 from discreet.cli import main
+from discreet.kernels import _compiling as compiling
 
 PRIVATE = ("--epsilon=1", "--delta=1e-6")
 PLAN = ("plan", "--horizon=1e4", "--dim=3", *PRIVATE)
@@ -113,6 +114,8 @@ def test_absurd_arguments_are_one_line_on_standard_error(
     tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    # The first run on a machine says so, which is a line of its own.
+    monkeypatch.setattr(compiling._FirstCompileNotice, "said", True)
     if arguments[: len(REPRODUCE)] == REPRODUCE and "--out" not in " ".join(arguments):
         arguments = (*arguments, "--out=run")
     monkeypatch.setattr(sys, "argv", ["discreet", *arguments])
@@ -212,7 +215,7 @@ def test_errors_are_one_line_in_any_encoding(encoding: str) -> None:
     done = discreet("ledger", "nowhere-\N{SNOWMAN}", encoding=encoding)
     assert done.returncode == 2
     assert done.stderr.count(b"\n") == 1
-    assert b"No such file" in done.stderr
+    assert b"does not exist" in done.stderr
 
 
 @pytest.mark.parametrize("arguments", [["variants"], ["variants", "--json"], ["--help"], []])
@@ -238,7 +241,7 @@ def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     done = discreet("ledger", str(tmp_path / "pipe"))
     assert done.returncode == 2
-    assert b"is not an ordinary file" in done.stderr
+    assert b"is not a ledger" in done.stderr
 
 
 def test_a_file_too_large_for_a_ledger_is_not_read(tmp_path: Path) -> None:
@@ -246,7 +249,7 @@ def test_a_file_too_large_for_a_ledger_is_not_read(tmp_path: Path) -> None:
         file.truncate(2**40)  # takes no room
     done = discreet("ledger", str(tmp_path / "large"))
     assert done.returncode == 2
-    assert b"is larger than 1 GiB" in done.stderr
+    assert b"is not a ledger" in done.stderr
 
 
 def test_no_home_folder_is_needed(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from discreet.audit import Audit, Config
     from discreet.privacy import Privacy
 
-MOST_TRIALS = 10**8
-MOST_ROWS = 10**7
+_MOST_TRIALS = 10**8
+_MOST_ROWS = 10**7
 
 
 def audit(
@@ -47,7 +47,7 @@ def audit(
         counting(
             "--trials",
             about="Number of learners that are made for each of two worlds.",
-            most=MOST_TRIALS,
+            most=_MOST_TRIALS,
         ),
     ] = 100_000,
     horizon: Annotated[
@@ -56,7 +56,7 @@ def audit(
             "--horizon",
             about="Rounds of a learner in attacks on several releases. "
             r"\[default: enough for 8 releases]",
-            most=MOST_ROWS,
+            most=_MOST_ROWS,
         ),
     ] = None,
     noise: Annotated[

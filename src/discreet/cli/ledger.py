@@ -1,7 +1,5 @@
 """`discreet ledger`: what a learner released, checked. It takes no lock and changes nothing."""
 
-import os
-import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -10,18 +8,21 @@ import typer
 
 from discreet.cli import _console as console
 from discreet.cli._options import AsJson
-from discreet.errors import ParameterError, StateFileError
+from discreet.errors import CorruptFileError, ParameterError, StateFileError
 
 if TYPE_CHECKING:
     from discreet.release.ledger import Ledger
 
-_SUFFIX = ".ledger"
-_MOST_BYTES = 2**30  # some five million releases
 _SHOWN = 3  # releases at either end
 
 
 def ledger(
-    file: Annotated[str, typer.Argument(help="Path of a stored learner, or of its .ledger file.")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="Where a learner is stored: a path, or postgresql://...#name. Or a .ledger file."
+        ),
+    ],
     against: Annotated[
         str | None, typer.Option(help="Another ledger of the same learner, to compare with.")
     ] = None,
@@ -32,7 +33,7 @@ def ledger(
     as_json: AsJson = False,
 ) -> None:
     """Check a learner's ledger; show what was released and what is promised about it."""
-    found = _checked("file", file)
+    found = _read("file", file)
     other = None if against is None else _compared(found, against)
     if card:
         console.print_json(_card(found))
@@ -92,7 +93,7 @@ def _card(found: "Ledger") -> dict[str, Any]:
 
 
 def _compared(found: "Ledger", against: str) -> dict[str, Any]:
-    other = _checked("against", against)
+    other = _read("against", against)
     try:
         shared = found.agrees(other)
     except StateFileError as error:
@@ -100,37 +101,15 @@ def _compared(found: "Ledger", against: str) -> dict[str, Any]:
     return {"releases": len(other), "shared": shared, "agrees": True}
 
 
-def _checked(option: str, place: str) -> "Ledger":
-    try:
-        return _read_ledger(option, place)
-    except StateFileError as error:
-        _refuse(place, error)
+def _read(option: str, place: str) -> "Ledger":
+    from discreet.learner import read_ledger
 
-
-def _read_ledger(option: str, place: str) -> "Ledger":
-    """The ledger of a learner at a path, or in a file; its last line may be unfinished."""
-    from discreet.release.ledger import Ledger
-
-    if not place or "\0" in place:
+    if not place or "\0" in place or not Path(place).resolve().name:
         raise ParameterError(option, f"is {place!r}; give the path of a learner or of its ledger")
-    beside = Path(f"{Path(place)}{_SUFFIX}")
-    return Ledger.parse(_content(option, beside if beside.exists() else Path(place)), torn="drop")
-
-
-def _content(option: str, file: Path) -> bytes:
-    """All of an ordinary file. Devices and pipes may never end, so they are not read."""
-    about = file.stat()
-    if not stat.S_ISREG(about.st_mode):
-        raise ParameterError(option, f"{file} is not an ordinary file; give a ledger")
-    if about.st_size > _MOST_BYTES:
-        raise ParameterError(option, f"{file} is larger than 1 GiB; give a ledger")
-    with open(file, "rb", opener=_open_without_waiting) as opened:
-        return opened.read(_MOST_BYTES)
-
-
-def _open_without_waiting(file: str, flags: int) -> int:
-    """Open a file whose reads fail rather than wait for somebody to write, where that exists."""
-    return os.open(file, flags | getattr(os, "O_NONBLOCK", 0))
+    try:
+        return read_ledger(place)
+    except CorruptFileError as error:
+        _refuse(place, error)
 
 
 def _refuse(place: str, error: StateFileError) -> NoReturn:

@@ -26,8 +26,8 @@ from discreet.cli._options import (
 )
 from discreet.errors import ParameterError
 
-MOST_ROUNDS = 10**13  # weeks
-MOST_SEEDS = 10**6
+_MOST_ROUNDS = 10**13  # weeks
+_MOST_SEEDS = 10**6
 
 
 def simulate(
@@ -75,7 +75,7 @@ def simulate(
     shift: Shift = None,
     rho_min: RhoMin = None,
     seeds: Annotated[
-        int, counting("--seeds", about="Number of independent runs.", most=MOST_SEEDS)
+        int, counting("--seeds", about="Number of independent runs.", most=_MOST_SEEDS)
     ] = 8,
     first_seed: Annotated[
         int, counting("--first-seed", about="Seed of the first run; the next has one more.")
@@ -88,6 +88,8 @@ def simulate(
     from discreet._checks import count
     from discreet.simulation import environments
 
+    first = count("first-seed", first_seed, least=0)
+    many = range(first, first + count("seeds", seeds))
     scatter = shared.one_of("rewards", rewards, environments.REWARDS)
     wanted = dim**2 if actions is None else actions
     processes = shared.workers(jobs)
@@ -105,7 +107,7 @@ def simulate(
     setting = shared.setting(environment.problem, horizon, failure_prob, row)
     target = shared.privacy(row, epsilon, delta, contributions, neighbours)
     asked = setting.horizon if rounds is None else rounds
-    if asked > MOST_ROUNDS:
+    if asked > _MOST_ROUNDS:
         raise ParameterError(
             "rounds", f"is {asked:g}, which would take years; give --rounds of at most 1e13"
         )
@@ -115,8 +117,6 @@ def simulate(
         rounds=asked,
         policy=shared.policy(policy, optimism),
     )
-    first = count("first-seed", first_seed, least=0)
-    many = range(first, first + count("seeds", seeds))
     if gap != 0.0 and env != "sphere":
         console.note(f"--gap has no meaning in the {env} environment and is not used")
     if actions is not None and environment.n_actions != actions:
