@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from discreet import Problem
 from discreet.curator.rows import (
-    ROUNDING,
+    _ROUNDING,
     bounded_actions,
     bounded_reward,
     checked_choice,
@@ -225,7 +225,7 @@ def test_whatever_was_bounded_is_still_bounded(rows: np.ndarray) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        [2.0 * (1 + 100 * ROUNDING), 0.0, 0.0],
+        [2.0 * (1 + 100 * _ROUNDING), 0.0, 0.0],
         [SECRET, 2.0, 0.0],
         [1e300, 1e300, 0.0],
         [math.nan, 0.0, 0.0],

@@ -24,7 +24,7 @@ _UsageTrouble: Any = next(
 
 
 @app.callback(invoke_without_command=True)
-def root(
+def _root(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:

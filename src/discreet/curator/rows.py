@@ -22,7 +22,7 @@ from discreet.errors import (
 from discreet.kernels import _linalg as linalg
 from discreet.problem import Problem
 
-F64 = NDArray[np.float64]
+_F64 = NDArray[np.float64]
 
 OnViolation = Literal["error", "clip"]
 _CHOICES = ("error", "clip")
@@ -30,8 +30,8 @@ _NUMBERS = "biuf"  # kinds of numpy's types: bool, whole and floating-point numb
 _SEQUENCES = (list, tuple)
 _Masked = np.ma.MaskedArray
 
-ROUNDING = 1e-14  # how much too long a unit vector may come out in double precision
-TOLERANCE = 1e-9  # a caller's own arithmetic may have added this much; it is scaled back
+_ROUNDING = 1e-14  # how much too long a unit vector may come out in double precision
+_TOLERANCE = 1e-9  # a caller's own arithmetic may have added this much; it is scaled back
 
 
 def checked_choice(on_violation: str) -> OnViolation:
@@ -41,7 +41,7 @@ def checked_choice(on_violation: str) -> OnViolation:
     return on_violation  # type: ignore[return-value]
 
 
-def bounded_actions(problem: Problem, actions: ArrayLike, on_violation: OnViolation) -> F64:
+def bounded_actions(problem: Problem, actions: ArrayLike, on_violation: OnViolation) -> _F64:
     """A copy of the decision set, shape (K, d), with no row longer than ``action_norm``.
 
     Rows that are too long by a trace of arithmetic are scaled back without a word.
@@ -71,11 +71,11 @@ def bounded_actions(problem: Problem, actions: ArrayLike, on_violation: OnViolat
         )
     limit = problem.action_norm
     largest = linalg.largest_square(rows)
-    if largest <= (limit * (1.0 + ROUNDING)) ** 2:  # also false for NaN
+    if largest <= (limit * (1.0 + _ROUNDING)) ** 2:  # also false for NaN
         return rows
     if not np.isfinite(rows).all():
         raise NotFiniteError("actions", "holds NaN or infinity; give finite features")
-    if on_violation == "error" and largest > (limit * (1.0 + TOLERANCE)) ** 2:
+    if on_violation == "error" and largest > (limit * (1.0 + _TOLERANCE)) ** 2:
         raise OutOfBoundsError(
             "actions",
             f"a row is longer than action_norm={limit:g}; scale your features, state a larger "
@@ -84,7 +84,7 @@ def bounded_actions(problem: Problem, actions: ArrayLike, on_violation: OnViolat
     return _shortened(rows, limit)
 
 
-def still_bounded(problem: Problem, action: F64) -> F64:
+def still_bounded(problem: Problem, action: _F64) -> _F64:
     """A copy of a chosen action, checked again after a policy had the decision set in its hands.
 
     Args:
@@ -100,16 +100,16 @@ def still_bounded(problem: Problem, action: F64) -> F64:
     row = np.array(action, np.float64, ndmin=2)
     limit = problem.action_norm
     if row.shape == (1, problem.dim) and (  # a square beyond floating point is infinity
-        linalg.largest_square(row) <= (limit * (1.0 + ROUNDING)) ** 2  # also false for NaN
+        linalg.largest_square(row) <= (limit * (1.0 + _ROUNDING)) ** 2  # also false for NaN
     ):
-        copy: F64 = row[0]
+        copy: _F64 = row[0]
         return copy
     raise ParameterError(
         "policy", "changed the decision set it was given; a policy may only read it"
     )
 
 
-def _shortened(rows: F64, limit: float) -> F64:
+def _shortened(rows: _F64, limit: float) -> _F64:
     """Scale long rows to the limit; dividing by the largest entry first avoids overflow."""
     peaks = np.abs(rows).max(axis=1, keepdims=True)
     scaled = rows / np.where(peaks > 0.0, peaks, 1.0)
@@ -162,7 +162,7 @@ def _real(reward: object) -> float:
         return math.inf
 
 
-def _numbers(values: ArrayLike) -> F64:
+def _numbers(values: ArrayLike) -> _F64:
     """A fresh float64 array; whatever goes wrong, the message does not quote the input."""
     if type(values) is not np.ndarray:
         _refuse_masked("actions", values)
