@@ -1,19 +1,31 @@
 """Everything that discreet refuses, as one small family of exceptions.
 
-Each names the parameter at fault in ``parameter`` and says in its message what to do. None of
-them carries a row, a reward or a number computed from one. After any of them the object that
+Each names the parameter at fault in ``parameter`` and says in ``advice`` what to do about it. None
+of them carries a row, a reward or a number computed from one. After any of them the object that
 raised is as it was before the call.
 """
 
 
 class DiscreetError(Exception):
-    """Base of all errors that discreet raises on purpose."""
+    """Base of all errors that discreet raises on purpose.
+
+    ``type(error)(error.parameter, error.advice)`` makes an equal error, to raise in another thread.
+    Errors can be copied and pickled.
+
+    Attributes:
+        parameter: What is at fault: an argument, a column, a file.
+        advice: What is wrong with it, and what to do.
+    """
 
     def __init__(self, parameter: str, advice: str) -> None:
         """Name the parameter at fault and say what to do about it."""
-        super().__init__(f"{parameter}: {advice}")
+        super().__init__(parameter, advice)
         self.parameter = parameter
         self.advice = advice
+
+    def __str__(self) -> str:
+        """Give the one line that a user reads."""
+        return f"{self.parameter}: {self.advice}"
 
 
 class ParameterError(DiscreetError, ValueError):
@@ -65,22 +77,22 @@ class FileVersionError(StateFileError):
 
 
 class MissingFileError(StateFileError):
-    """A kept learner without one of its files."""
+    """A stored learner without one of its files."""
 
 
 class StateExistsError(StateFileError):
-    """A place where a learner is kept already, or where files of one are left."""
+    """A place where a learner is stored already, or where files of one are left."""
 
 
 class StateInUseError(StateFileError):
-    """A kept learner that somebody has open already."""
+    """A stored learner that somebody has open already."""
 
 
 class BrokenLedgerError(CorruptFileError):
     """A ledger that was altered, in ``line``, or never was one."""
 
-    def __init__(self, parameter: str, advice: str, *, line: int) -> None:
-        """Name the first line at fault, counted from 1."""
+    def __init__(self, parameter: str, advice: str, *, line: int = 0) -> None:
+        """Name the first line at fault, counted from 1; 0 where no line can be named."""
         super().__init__(parameter, advice)
         self.line = line
 
@@ -92,14 +104,29 @@ class RewoundStateError(StateFileError):
 class ForkedStateError(StateFileError):
     """Two continuations of one state: release ``number`` was made twice, with other contents."""
 
-    def __init__(self, parameter: str, advice: str, *, number: int) -> None:
-        """Name the first release that differs."""
+    def __init__(self, parameter: str, advice: str, *, number: int = 0) -> None:
+        """Name the first release that differs, counted from 1; 0 where none can be named."""
         super().__init__(parameter, advice)
         self.number = number
 
 
 class ReloadNeededError(DiscreetError, RuntimeError):
-    """A kept learner that may have lost step with its files, or was closed."""
+    """A stored learner that may have lost step with its files, or was closed."""
+
+
+class SecondWriterError(ReloadNeededError):
+    """A stored learner that somebody else has continued."""
+
+
+class StoreError(DiscreetError, RuntimeError):
+    """A store that cannot be read or written now: a full disk, a database that does not answer."""
+
+
+class ReentrantCallError(DiscreetError, RuntimeError):
+    """A call into a learner by a thread that is inside another call of it.
+
+    This happens in a signal handler or a finalizer that uses the learner.
+    """
 
 
 class RunFolderError(DiscreetError, ValueError):
@@ -112,18 +139,6 @@ class BackendError(DiscreetError, RuntimeError):
 
 class CellError(DiscreetError, RuntimeError):
     """A cell of an experiment that fails, or whose worker dies again and again."""
-
-
-class StoreError(DiscreetError, RuntimeError):
-    """A store that cannot be read or written now: a full disk, a database that does not answer."""
-
-
-class SecondWriterError(ReloadNeededError):
-    """A stored learner that somebody else has continued."""
-
-
-class ReentrantCallError(DiscreetError, RuntimeError):
-    """A call by a thread that is inside another one: from a signal handler or a finalizer."""
 
 
 class GivenUpWarning(UserWarning):

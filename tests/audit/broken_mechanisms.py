@@ -1,9 +1,10 @@
 """Learners that promise more than they keep: each the real thing with one fault."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from discreet import (
     Setting,
     Supplied,
 )
-from discreet.audit import Config, Fresh
+from discreet.audit import Config
 from discreet.curator import rows
 from discreet.mechanism import Mechanism
 from discreet.mechanism.noise._gaussian import GaussianNoise
@@ -30,6 +31,12 @@ from discreet.mechanism.variants import Tight
 TARGET = Privacy(epsilon=1.0, delta=1e-6)
 PROBLEM = Problem(dim=2, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)
 QUICK = Tight(schedule=every_round())  # a release after every row: short streams
+Make = Callable[[], LinUCB]
+
+
+def made(mechanism: Mechanism, on_violation: str = "error") -> Make:
+    """Learners with this mechanism, each with noise of its own."""
+    return partial(LinUCB.from_mechanism, mechanism, on_violation=on_violation)
 
 
 def sound(horizon: int = 1, *, variant: Tight = QUICK, noise: str = "float") -> Mechanism:
@@ -44,14 +51,14 @@ def with_noise(mechanism: Mechanism, *, gram: float = 1.0, moment: float = 1.0) 
     return replace(mechanism, noise=scaled)
 
 
-def half_the_noise() -> Fresh:
+def half_the_noise() -> Make:
     """Calibrated by somebody who lost a factor of two."""
-    return Fresh(with_noise(sound(), gram=0.5, moment=0.5))
+    return made(with_noise(sound(), gram=0.5, moment=0.5))
 
 
-def no_moment_noise() -> Fresh:
+def no_moment_noise() -> Make:
     """The Gram matrix is protected and the moment is not."""
-    return Fresh(with_noise(sound(), moment=1e-9))
+    return made(with_noise(sound(), moment=1e-9))
 
 
 def redrawn(horizon: int) -> LinUCB:
@@ -94,18 +101,19 @@ def floating_point() -> Config:
 
 
 @contextmanager
-def without_clipping() -> Iterator[Fresh]:
+def without_clipping() -> Iterator[Make]:
     """A curator that takes rows as they come."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows, "bounded_actions", lambda _, actions, __: np.array(actions))
+        patch.setattr(rows, "still_bounded", lambda _, action: np.array(action))
         patch.setattr(rows, "bounded_reward", lambda _, reward, __: float(reward))
-        yield Fresh(sound(), on_violation="clip")
+        yield made(sound(), on_violation="clip")
 
 
-def paper_tree() -> Fresh:
+def paper_tree() -> Make:
     """The paper's Gaussian variant with one row: its noise is drawn before the row comes."""
     setting = Setting(problem=PROBLEM, horizon=1)
-    return Fresh(VARIANTS["gaussian"].mechanism(setting, TARGET, noise="exact"))
+    return made(VARIANTS["gaussian"].mechanism(setting, TARGET, noise="exact"))
 
 
 def load_without_ledger(path: Path) -> LinUCB:

@@ -1,12 +1,15 @@
 """Attacks on the real thing: they find no more than is claimed, and sometimes little less."""
 
+import inspect
 import json
 
 import broken_mechanisms as broken
 import pytest
 
+import discreet
 from discreet import VARIANTS, Problem, accounting, audit
-from discreet.audit import ATTACKS, Audit, Config, Effort
+from discreet.audit import ATTACKS, Audit, Config
+from discreet.audit import _audit as inside
 from discreet.audit import _streams as streams
 from discreet.audit import _trials as trials
 from discreet.errors import ParameterError
@@ -72,7 +75,7 @@ def test_the_worlds_are_as_far_apart_as_the_claim_allows(
     # Without any noise in the way: the distance that attacks work with is the accounted one.
     privacy = accounting_privacy(contributions, neighbours)
     config = Config(problem=broken.PROBLEM, privacy=privacy, variant=VARIANTS["tight"])
-    mechanism = config.subject().short().mechanism
+    mechanism = inside._makers(config, discreet.load).short().mechanism
     pair = streams.worst_pair(mechanism)
     worlds = streams.worlds(mechanism, pair, (20,))
     gram, moment = worlds.shift[1][:3], worlds.shift[1][3:]
@@ -161,4 +164,5 @@ def test_a_horizon_without_a_release_is_refused() -> None:
 
 
 def test_the_default_effort_is_what_the_documentation_says() -> None:
-    assert (Effort().trials, Effort().confidence) == (100_000, 0.999)
+    defaults = inspect.signature(audit.run).parameters
+    assert (defaults["trials"].default, defaults["confidence"].default) == (100_000, 0.999)

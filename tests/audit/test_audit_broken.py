@@ -12,7 +12,7 @@ import pytest
 
 from discreet import audit
 from discreet.audit import Audit
-from discreet.audit import _rewinding as rewinding
+from discreet.audit import _trials as trials
 
 CLAIMED = 1.0
 
@@ -66,14 +66,14 @@ def test_a_curator_that_skips_clipping_is_caught() -> None:
 
 def test_a_curator_that_clips_is_not_caught() -> None:
     # The bound is true with probability 1 - 1e-6, and mu is what is claimed.
-    make = audit.Fresh(broken.sound(), on_violation="clip")
+    make = broken.made(broken.sound(), on_violation="clip")
     found = audit.run(make, attacks=["out-of-bounds"], trials=2_000, confidence=1 - 1e-6)
     assert found.finding("out-of-bounds").verdict == "consistent"
 
 
 def test_a_store_that_ignores_its_ledger_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     # With a tree two continuations have the same noise: there is nothing left to chance.
-    monkeypatch.setattr(rewinding, "TURNS", 2)
+    monkeypatch.setattr(trials, "_TURNS", 2)
     make = broken.paper_tree()
     found = audit.run(make, attacks=["rewind"], trials=100, load=broken.load_without_ledger)
     assert caught(found, "rewind")

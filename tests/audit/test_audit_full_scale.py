@@ -77,6 +77,6 @@ def test_a_curator_that_skips_clipping_is_caught_at_full_size() -> None:
 def test_a_tight_store_that_ignores_its_ledger_is_caught() -> None:
     # 280 continuations with the row: mu is 3.96. In simulated audits of 100 trials the bound was 2
     # with a deviation of 0.19.
-    make = audit.Fresh(broken.sound(noise="exact"))
+    make = broken.made(broken.sound(noise="exact"))
     found = audit.run(make, attacks=["rewind"], trials=TRIALS, load=broken.load_without_ledger)
     assert found.violated

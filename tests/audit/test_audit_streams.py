@@ -8,6 +8,7 @@ import pytest
 
 from discreet import Privacy, Problem, Setting, accounting
 from discreet.audit import _streams as streams
+from discreet.errors import ParameterError
 from discreet.mechanism import Mechanism
 from discreet.mechanism.noise._gaussian import GaussianNoise
 from discreet.mechanism.schedules import batches
@@ -30,7 +31,7 @@ def mechanism(
     return replace(built, noise=GaussianNoise(std=std, moment_std=moment_std))
 
 
-def whitened(pair: streams.Pair, noise: GaussianNoise) -> float:
+def whitened(pair: streams.RowPair, noise: GaussianNoise) -> float:
     gram = np.outer(pair.one.action, pair.one.action)
     gram -= np.outer(pair.other.action, pair.other.action)
     moment = pair.one.action * pair.one.reward - pair.other.action * pair.other.reward
@@ -76,8 +77,9 @@ def test_in_one_dimension_no_pair_on_a_grid_is_worse() -> None:
         actions = np.linspace(-1, 1, 81)
         others = [
             whitened(
-                streams.Pair(
-                    streams.Row(np.array([1.0]), 1.0), streams.Row(np.array([action]), reward)
+                streams.RowPair(
+                    streams.PlayedRow(np.array([1.0]), 1.0),
+                    streams.PlayedRow(np.array([action]), reward),
                 ),
                 built.noise,
             )
@@ -106,7 +108,7 @@ def test_the_shift_is_the_difference_of_the_sums() -> None:
     for number in (1, 2):
         sums = [
             sum(
-                streams.Row(actions[0], reward).sums()
+                streams.PlayedRow(actions[0], reward).sums()
                 for part in stream.parts[:number]
                 for actions, reward in part
             )
@@ -118,3 +120,20 @@ def test_the_shift_is_the_difference_of_the_sums() -> None:
 def test_only_the_releases_within_the_horizon_are_looked_at() -> None:
     assert streams.release_times(mechanism(), 32) == (4, 8, 12)
     assert streams.release_times(mechanism(), 2) == (4, 8)
+
+
+def test_a_coin_decides_the_first_row_of_each_part() -> None:
+    pair = streams.worst_pair(mechanism())
+    found = streams.coin_stream(3, pair, (4, 8, 12), np.array([True, False, True]))
+    first = [part[0] for part in found.parts]
+    for (actions, reward), row in zip(first, (pair.one, pair.other, pair.one), strict=True):
+        assert np.array_equal(actions[0], row.action)
+        assert reward == row.reward
+    assert not any(actions.any() or reward for part in found.parts for actions, reward in part[1:])
+
+
+def test_a_horizon_before_the_first_release_is_refused() -> None:
+    built = mechanism()
+    short = replace(built, setting=replace(built.setting, horizon=3))
+    with pytest.raises(ParameterError, match="ends before the first release"):
+        streams.release_times(short, 1)

@@ -1,5 +1,6 @@
 """`discreet ledger`: it checks, compares and shows, and changes nothing."""
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -8,14 +9,28 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from discreet import LinUCB
 from discreet.cli.ledger import ledger as command
-from discreet.curator.growing import GrowingLedger
+from discreet.curator.growing_ledger import GrowingLedger
+from discreet.errors import MissingFileError
 from discreet.mechanism.variants import named
 from discreet.privacy import Privacy
-from discreet.problem import Setting
+from discreet.problem import Problem, Setting
 from discreet.release._card import privacy_card
 from discreet.release.ledger import Ledger
-from kept import begun, sha
+
+
+def sha(number: int) -> str:
+    return hashlib.sha256(b"%d" % number).hexdigest()
+
+
+def stored(path: Path, rounds: int) -> LinUCB:
+    problem = Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+    privacy = Privacy(epsilon=1, delta=1e-6)
+    bandit = LinUCB(problem, horizon=100, privacy=privacy, path=path)
+    for _ in range(rounds):
+        bandit.learn(bandit.choose([[1.0, 0.0]]), 1.0)
+    return bandit
 
 
 def run(*arguments: object) -> Result:
@@ -118,7 +133,7 @@ def test_a_fork_is_one_line_and_exit_code_1(file: Path, tmp_path: Path) -> None:
 
 
 def test_it_needs_no_lock_and_changes_nothing(tmp_path: Path) -> None:
-    keeper, _ = begun(tmp_path / "bandit", records=1, releases=2)
+    bandit = stored(tmp_path / "bandit", rounds=50)
     ledger = tmp_path / "bandit.ledger"
     ledger.write_bytes(ledger.read_bytes() + b"torn")
     ledger.chmod(0o400)
@@ -127,11 +142,14 @@ def test_it_needs_no_lock_and_changes_nothing(tmp_path: Path) -> None:
     assert outcome.exit_code == 0, outcome.output
     after = {place: (place.read_bytes(), place.stat().st_mtime_ns) for place in tmp_path.iterdir()}
     assert before == after
-    keeper.close()
+    assert (
+        json.loads(run(tmp_path / "bandit", "--json").stdout)["releases"] == len(bandit.ledger) > 2
+    )
+    bandit.close()
 
 
 def test_an_empty_ledger_is_shown(tmp_path: Path) -> None:
-    begun(tmp_path / "bandit")[0].close()
+    stored(tmp_path / "bandit", rounds=0).close()
     outcome = run(tmp_path / "bandit")
     assert outcome.exit_code == 0
     assert "The chain is intact." in outcome.output
@@ -139,5 +157,5 @@ def test_an_empty_ledger_is_shown(tmp_path: Path) -> None:
 
 def test_a_file_that_is_missing_is_an_ordinary_error(tmp_path: Path) -> None:
     outcome = run(tmp_path / "nowhere")
-    assert isinstance(outcome.exception, FileNotFoundError)
+    assert isinstance(outcome.exception, MissingFileError)
     assert os.listdir(tmp_path) == []  # noqa: PTH208  # the names are what is tested

@@ -8,9 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from scipy.sparse import csr_array
 
 from discreet import Problem
-from discreet.curator.rows import bounded_actions, bounded_reward, checked_choice
+from discreet.curator.rows import (
+    _ROUNDING,
+    bounded_actions,
+    bounded_reward,
+    checked_choice,
+    still_bounded,
+)
 from discreet.errors import (
     DiscreetError,
     EmptyDecisionSetError,
@@ -19,6 +26,14 @@ from discreet.errors import (
     ParameterError,
     ShapeError,
 )
+
+
+class RefusesConversion:
+    """Like an array of a library that will not leave its device."""
+
+    def __array__(self, *_: object, **__: object) -> np.ndarray:
+        raise RuntimeError("0.777123456 is on another device")
+
 
 PROBLEM = Problem(dim=3, action_norm=2.0, reward_bound=1.5, theta_norm=1)
 SECRET = 0.777123456  # a number that must not show up in any message
@@ -36,6 +51,17 @@ BAD_ACTIONS = [
     (None, ShapeError),
     ("0.777123456", ShapeError),
     ({"x": SECRET}, ShapeError),
+    (SECRET, ShapeError),
+    (csr_array(np.full((1, 3), SECRET)), ShapeError),
+    (np.array([[SECRET, 0, 0]], dtype=object), ShapeError),
+    (np.array([(SECRET, 0.0, 0.0)], dtype="f8,f8,f8"), ShapeError),
+    (np.array([[7, 7, 7]], dtype="m8[ns]"), ShapeError),
+    (np.array([[7, 7, 7]], dtype="M8[ns]"), ShapeError),
+    (np.ma.array([[SECRET, 0.0, 0.0]], mask=[[False, True, False]]), ShapeError),
+    ([np.ma.array([SECRET, 0.0, 0.0], mask=[False, True, False])], ShapeError),
+    ([[SECRET, np.ma.masked, 0]], ShapeError),
+    (((SECRET, 0.0, np.ma.masked),), ShapeError),
+    (RefusesConversion(), ShapeError),
     ([[SECRET, math.nan, 0.0]], NotFiniteError),
     ([[SECRET, math.inf, 0.0]], NotFiniteError),
     ([[SECRET, 3.0, 0.0]], OutOfBoundsError),
@@ -105,6 +131,20 @@ def test_a_trace_of_arithmetic_beyond_the_bound_is_scaled_back() -> None:
         (None, ShapeError),
         ([1.777], ShapeError),
         (1.777j, ShapeError),
+        (np.complex128(1.777), ShapeError),
+        (np.array([1.777]), ShapeError),
+        (np.array(1.777, dtype=object), ShapeError),
+        (np.timedelta64(1, "s"), ShapeError),
+        (np.timedelta64(1, "ns"), ShapeError),
+        (np.datetime64(1, "ns"), ShapeError),
+        (np.array(1, dtype="m8[ns]"), ShapeError),
+        (np.array(1, dtype="M8[ns]"), ShapeError),
+        (np.array([1], dtype="m8[ns]"), ShapeError),
+        (np.void(b"1.777"), ShapeError),
+        (np.str_("1.777"), ShapeError),
+        (np.ma.masked, ShapeError),
+        (np.ma.array(1.777, mask=True), ShapeError),
+        ([np.ma.masked], ShapeError),
     ],
 )
 def test_bad_rewards_get_their_own_error_without_their_value(
@@ -116,7 +156,23 @@ def test_bad_rewards_get_their_own_error_without_their_value(
     assert "1.777" not in str(caught.value)
 
 
-@pytest.mark.parametrize("reward", [1.5, -1.5, 0, True, np.float32(0.5), np.bool_(0), np.array(1)])
+@pytest.mark.parametrize(
+    "reward",
+    [
+        1.5,
+        -1.5,
+        0,
+        True,
+        Fraction(1, 3),
+        np.float32(0.5),
+        np.longdouble(0.5),
+        np.int8(1),
+        np.bool_(0),
+        np.array(1),
+        np.array(True),  # noqa: FBT003  # the reward
+        np.ma.array(0.5),
+    ],
+)
 def test_rewards_within_the_bound_pass(reward: object) -> None:
     assert bounded_reward(PROBLEM, reward, "error") == float(reward)
 
@@ -129,3 +185,59 @@ def test_rewards_are_clipped_on_request(reward: float, kept: float) -> None:
 def test_an_unknown_mode_is_refused() -> None:
     with pytest.raises(ParameterError, match="on_violation: is 'ignore'; give 'error' or 'clip'"):
         checked_choice("ignore")
+
+
+def test_masks_are_named_for_actions_and_for_rewards() -> None:
+    for refused in ([[np.ma.masked, 0, 0]], np.ma.array([[0.0, 0.0, 0.0]], mask=True)):
+        with pytest.raises(ShapeError, match=r"^actions: has masked entries; fill or drop them$"):
+            bounded_actions(PROBLEM, refused, "error")
+    with pytest.raises(ShapeError, match=r"^reward: has masked entries; fill or drop them$"):
+        bounded_reward(PROBLEM, np.ma.masked, "error")
+
+
+def test_a_masked_array_without_masked_entries_is_an_array() -> None:
+    rows = np.ma.array([[1.0, 0.0, 1.0]], mask=[[False, False, False]])
+    bounded = bounded_actions(PROBLEM, rows, "error")
+    assert type(bounded) is np.ndarray
+    assert bounded.tolist() == [[1.0, 0.0, 1.0]]
+
+
+def test_what_a_policy_left_alone_is_copied_to_the_bit() -> None:
+    long = PROBLEM.action_norm / math.sqrt(3)
+    bounded = bounded_actions(PROBLEM, [[2.0, 0.0, 0.0], [long, long, long]], "error")
+    for row in bounded:
+        copy = still_bounded(PROBLEM, row)
+        assert copy.tobytes() == row.tobytes()
+        assert copy.shape == (3,)
+        assert not np.shares_memory(copy, bounded)
+
+
+@given(
+    arrays.arrays(
+        np.float64, (1, 3), elements=st.floats(allow_nan=False, allow_infinity=False, width=64)
+    )
+)
+def test_whatever_was_bounded_is_still_bounded(rows: np.ndarray) -> None:
+    row = bounded_actions(PROBLEM, rows, "clip")[0]
+    assert still_bounded(PROBLEM, row).tobytes() == row.tobytes()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        [2.0 * (1 + 100 * _ROUNDING), 0.0, 0.0],
+        [SECRET, 2.0, 0.0],
+        [1e300, 1e300, 0.0],
+        [math.nan, 0.0, 0.0],
+        [0.0, math.inf, 0.0],
+        [0.0, 0.0],
+        [[0.0, 0.0, 0.0]] * 2,
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_what_a_policy_changed_is_refused_without_its_contents(changed: list[float]) -> None:
+    with pytest.raises(ParameterError) as caught:
+        still_bounded(PROBLEM, np.array(changed))
+    assert str(caught.value) == (
+        "policy: changed the decision set it was given; a policy may only read it"
+    )

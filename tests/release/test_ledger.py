@@ -374,7 +374,7 @@ def test_a_release_is_known_by_its_values() -> None:
 
 
 def test_all_releases_together_are_one_event() -> None:
-    event = filled(5).events()
+    event = filled(5).dp_event()
     assert event == dp_accounting.GaussianDpEvent(noise_multiplier=4.0)
     accountant = rdp.RdpAccountant(orders=[2.0])
     accountant.compose(event)
@@ -383,17 +383,17 @@ def test_all_releases_together_are_one_event() -> None:
 
 
 def test_nothing_released_and_nothing_promised_are_events_too() -> None:
-    assert filled(0).events() == dp_accounting.NoOpDpEvent()
+    assert filled(0).dp_event() == dp_accounting.NoOpDpEvent()
     nothing = filled(1, {**CARD, "epsilon": None, "mu": None})
-    assert nothing.events() == dp_accounting.NonPrivateDpEvent()
+    assert nothing.dp_event() == dp_accounting.NonPrivateDpEvent()
     with pytest.raises(ParameterError, match="Wishart noise, which no event describes"):
-        filled(1, {**CARD, "mu": None}).events()
+        filled(1, {**CARD, "mu": None}).dp_event()
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
     with pytest.raises(ParameterError, match="pip install dp-accounting"):
-        filled(1).events()
+        filled(1).dp_event()
 
 
 def test_it_prints_as_a_short_table() -> None:

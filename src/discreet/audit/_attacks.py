@@ -6,34 +6,30 @@ how a learner is used and what it states in public, and never looks inside.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import learner as learners
-from discreet.audit import _bounds as bounds
-from discreet.audit import _canaries as canaries
-from discreet.audit import _rewinding as rewinding
-from discreet.audit import _scores as scores
+from discreet.audit import _statistics as statistics
 from discreet.audit import _streams as streams
-from discreet.audit._trials import Effort, Evidence, Learner, Make, Part, gather, require_a_release
+from discreet.audit import _trials as trials
+from discreet.audit._statistics import Samples
+from discreet.audit._trials import Evidence
 from discreet.errors import OutOfBoundsError
 from discreet.mechanism import Mechanism
 from discreet.mechanism._cost import HasTwoScales
 
 F64 = NDArray[np.float64]
 
-MOST_RELEASES = 128  # of one learner that are looked at
-FEW_RELEASES = 16  # where every pair of them is looked at
-STRETCH = 10.0  # how far out of bounds rows are put
+_MOST_RELEASES = 128  # of one learner that are looked at
+_FEW_RELEASES = 16  # where every pair of them is looked at
+_STRETCH = 10.0  # how far out of bounds rows are put
 _CONFIRMED, _REFUSED, _INAPPLICABLE = "", "refused", "inapplicable"
 
 
-class Bound(NamedTuple):
+class EpsilonBound(NamedTuple):
     """What an attack found."""
 
     epsilon: float
@@ -42,98 +38,87 @@ class Bound(NamedTuple):
     outcome: str = _CONFIRMED  # or "refused": the learner did not play along; or "inapplicable"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Subject:
-    """How to make the learners that are attacked, each afresh.
+class Target:
+    """What is attacked, the effort, and the trials that attacks share."""
 
-    Attributes:
-        short: for attacks that look at one release.
-        long: for attacks that look at several.
-        clipping: for rows out of bounds; one that refuses these is fine as well.
-        load: how a saved learner is loaded.
-    """
-
-    short: Make
-    long: Make
-    clipping: Make
-    load: Callable[[Path], Learner] = learners.load
-
-
-class Bench:
-    """A subject, the effort, and the trials that attacks share."""
-
-    def __init__(self, subject: Subject, effort: Effort, *, delta: float) -> None:
+    def __init__(self, makers: trials.Makers, effort: trials.Effort, *, delta: float) -> None:
         """Nothing is played yet."""
-        self.subject = subject
+        self.makers = makers
         self.effort = effort
         self.delta = delta
 
     @property
     def score(self) -> Callable[[F64, F64], F64]:
         """What a threshold is chosen by: the epsilon that two rates prove."""
-        return partial(bounds.rates_epsilon, delta=self.delta)
+        return partial(statistics.rates_epsilon, delta=self.delta)
 
     @cached_property
     def single(self) -> Evidence:
         """The worst pair of rows, up to the first release."""
-        return self.evidence(self.subject.short, streams.worst_pair, releases=1)
+        return self.evidence(self.makers.short, streams.worst_pair, releases=1)
 
     @cached_property
     def several(self) -> Evidence:
         """The worst pair of rows right after the first release, and several releases."""
-        return self.evidence(self.subject.long, streams.worst_pair, releases=MOST_RELEASES)
+        return self.evidence(self.makers.long, streams.worst_pair, releases=_MOST_RELEASES)
 
     def evidence(
-        self, make: Make, pair: Callable[[Mechanism], streams.Pair], *, releases: int
+        self, make: trials.Make, pair: Callable[[Mechanism], streams.RowPair], *, releases: int
     ) -> Evidence:
         """Trials of the two worlds that a pair of rows makes."""
         mechanism = make().mechanism
-        times = require_a_release(streams.release_times(mechanism, releases))
+        times = streams.release_times(mechanism, releases)
         first = times[0] if len(times) > 1 else 0
-        return gather(
-            make, streams.worlds(mechanism, pair(mechanism), times, first=first), self.effort
-        )
+        worlds = streams.worlds(mechanism, pair(mechanism), times, first=first)
+        return trials.played(make, worlds, self.effort)
 
-    def proven(self, tuning: Part, testing: Part, shift: F64) -> Bound:
+    def proven(self, tuning: Samples, testing: Samples, shift: F64) -> EpsilonBound:
         """The epsilon that the best linear statistic proves, of shape (trials, k)."""
-        rates = scores.cut(
-            *scores.linear(tuning, testing, shift), risk=self.effort.risk, score=self.score
+        rates = statistics.threshold_rates(
+            *statistics.linear_statistic(tuning, testing, shift),
+            risk=self.effort.risk,
+            score=self.score,
         )
-        return Bound(float(self.score(*map(np.asarray, rates))), self.effort.trials)
+        return EpsilonBound(float(self.score(*map(np.asarray, rates))), self.effort.trials)
 
 
-def threshold(bench: Bench) -> Bound:
+def threshold(target: Target) -> EpsilonBound:
     """The best linear statistic of one release, and a threshold."""
-    return bench.proven(*_flat(bench.single))
+    return target.proven(*_flat(target.single))
 
 
-def gaussian(bench: Bench) -> Bound:
+def gaussian(target: Target) -> EpsilonBound:
     """The same with a threshold in the middle, and the epsilon that Gaussian noise has then."""
-    if not isinstance(bench.subject.short().mechanism.noise, HasTwoScales):
+    if not isinstance(target.makers.short().mechanism.noise, HasTwoScales):
         note = "it takes the noise to be Gaussian, which this learner does not say of its own"
-        return Bound(0.0, 0, note, _INAPPLICABLE)
-    tuning, testing, shift = _flat(bench.single)
-    rates = scores.middle(*scores.linear(tuning, testing, shift), risk=bench.effort.risk)
-    mu = float(bounds.rates_mu(*rates))
-    found = bounds.mu_epsilon(mu, delta=bench.delta)
-    return Bound(found, bench.effort.trials, f"mu is at least {mu:.4g}; takes noise to be Gaussian")
+        return EpsilonBound(0.0, 0, note, _INAPPLICABLE)
+    tuning, testing, shift = _flat(target.single)
+    rates = statistics.median_rates(
+        *statistics.linear_statistic(tuning, testing, shift), risk=target.effort.risk
+    )
+    mu = float(statistics.rates_mu(*rates))
+    found = statistics.mu_epsilon(mu, delta=target.delta)
+    return EpsilonBound(
+        found, target.effort.trials, f"mu is at least {mu:.4g}; takes noise to be Gaussian"
+    )
 
 
-def differences(bench: Bench) -> Bound:
+def differences(target: Target) -> EpsilonBound:
     """What a release adds to the one before the row: noise that both share cancels."""
-    tuning, testing, shift = bench.several
+    tuning, testing, shift = target.several
     steps = np.diff(shift, axis=0)
     after = int(np.flatnonzero(steps.any(axis=1))[0]) + 1
     before = after - 1
     cuts = [
-        Part(*(group[:, after] - group[:, before] for group in part)) for part in (tuning, testing)
+        Samples(*(group[:, after] - group[:, before] for group in part))
+        for part in (tuning, testing)
     ]
-    return bench.proven(cuts[0], cuts[1], shift[after] - shift[before])
+    return target.proven(cuts[0], cuts[1], shift[after] - shift[before])
 
 
-def averaging(bench: Bench) -> Bound:
+def averaging(target: Target) -> EpsilonBound:
     """The mean of all releases with the row, weighted as if their noise were independent."""
-    tuning, testing, shift = bench.several
+    tuning, testing, shift = target.several
     with_row = np.flatnonzero(shift.any(axis=1))
     spread = sum(group[:, with_row].var(axis=0) for group in tuning)
     weights = 1 / (spread + 1e-12 * np.abs(shift).max() ** 2)
@@ -142,87 +127,87 @@ def averaging(bench: Bench) -> Bound:
     def mean(groups: F64) -> F64:
         return np.asarray(np.einsum("...jk,jk->...k", groups[..., with_row, :], weights))
 
-    parts = [Part(*map(mean, part)) for part in (tuning, testing)]
-    return bench.proven(parts[0], parts[1], mean(shift))
+    parts = [Samples(*map(mean, part)) for part in (tuning, testing)]
+    return target.proven(parts[0], parts[1], mean(shift))
 
 
-def matched(bench: Bench) -> Bound:
+def matched(target: Target) -> EpsilonBound:
     """The best linear statistic of several releases, whatever their noise has in common."""
-    tuning, testing, shift = bench.several
-    parts = [Part(*(group[:, :FEW_RELEASES] for group in part)) for part in (tuning, testing)]
-    return bench.proven(*_flat(Evidence(parts[0], parts[1], shift[:FEW_RELEASES])))
+    tuning, testing, shift = target.several
+    parts = [Samples(*(group[:, :_FEW_RELEASES] for group in part)) for part in (tuning, testing)]
+    return target.proven(*_flat(Evidence(parts[0], parts[1], shift[:_FEW_RELEASES])))
 
 
-def out_of_bounds(bench: Bench) -> Bound:
+def out_of_bounds(target: Target) -> EpsilonBound:
     """The worst pair, ten times as long: rows that a curator must shorten or refuse."""
 
-    def stretched(mechanism: Mechanism) -> streams.Pair:
-        return streams.worst_pair(mechanism).stretched(STRETCH)
+    def stretched(mechanism: Mechanism) -> streams.RowPair:
+        return streams.worst_pair(mechanism).stretched(_STRETCH)
 
     try:
-        found = bench.evidence(bench.subject.clipping, stretched, releases=1)
+        found = target.evidence(target.makers.clipping, stretched, releases=1)
     except OutOfBoundsError:
-        return Bound(0.0, 0, "rows out of bounds are refused", _REFUSED)
-    return bench.proven(*_flat(found))
+        return EpsilonBound(0.0, 0, "rows out of bounds are refused", _REFUSED)
+    return target.proven(*_flat(found))
 
 
-def low_bits(bench: Bench) -> Bound:
+def low_bits(target: Target) -> EpsilonBound:
     """The lowest bits of a release against its size: what floating-point sums give away."""
 
-    def bit_pair(mechanism: Mechanism) -> streams.Pair:
+    def bit_pair(mechanism: Mechanism) -> streams.RowPair:
         problem = mechanism.setting.problem
-        return streams.Pair(streams.longest(problem), streams.zeros(problem.dim))
+        return streams.RowPair(streams.longest(problem), streams.zeros(problem.dim))
 
-    tuning, testing, _ = _flat(bench.evidence(bench.subject.short, bit_pair, releases=1))
-    rates = scores.low_bits(tuning, testing, risk=bench.effort.risk, score=bench.score)
-    return Bound(float(bench.score(*map(np.asarray, rates))), bench.effort.trials)
+    tuning, testing, _ = _flat(target.evidence(target.makers.short, bit_pair, releases=1))
+    rates = statistics.low_bits_rates(tuning, testing, risk=target.effort.risk, score=target.score)
+    return EpsilonBound(float(target.score(*map(np.asarray, rates))), target.effort.trials)
 
 
-def one_run(bench: Bench) -> Bound:
-    """Many secret bits in each learner, guessed from its releases."""
-    make = bench.subject.long
+def one_run(target: Target) -> EpsilonBound:
+    """Many secret bits in each learner, guessed from its releases (Steinke et al. 2023).
+
+    Each batch holds one row that a fair coin decides. Whoever looks at the releases guesses the
+    coins and may pass.
+    """
+    make = target.makers.long
     mechanism = make().mechanism
-    times = require_a_release(streams.release_times(mechanism, FEW_RELEASES))
+    times = streams.release_times(mechanism, _FEW_RELEASES)
     pair = streams.worst_pair(mechanism)
-    played = canaries.play(make, mechanism, pair, times, bench.effort)
-    guesses, correct = canaries.guess(played, pair)
-    found = bounds.one_run_epsilon(
-        delta=bench.delta,
-        canaries=played.secrets.size,
+    shown, coins = trials.played_coins(make, pair, times, target.effort)
+    guesses, correct = statistics.coin_guesses(shown, coins, pair.difference)
+    found = statistics.one_run_epsilon(
+        delta=target.delta,
+        canaries=coins.size,
         guesses=guesses,
         correct=correct,
-        risk=bench.effort.risk,
+        risk=target.effort.risk,
     )
-    return Bound(
-        found,
-        len(played.secrets),
-        f"{correct:,} of {guesses:,} guesses right, {played.secrets.size:,} bits",
-    )
+    note = f"{correct:,} of {guesses:,} guesses right, {coins.size:,} bits"
+    return EpsilonBound(found, len(coins), note)
 
 
-def rewind(bench: Bench) -> Bound:
+def rewind(target: Target) -> EpsilonBound:
     """An old state put back and continued again and again: a row is released each time."""
-    make, load = bench.subject.short, bench.subject.load
-    learner = make()
-    if not isinstance(learner, rewinding.Kept):
-        return Bound(0.0, 0, "this learner cannot be saved", _INAPPLICABLE)
+    learner = target.makers.short()
+    if not isinstance(learner, trials.StoredLearner):
+        return EpsilonBound(0.0, 0, "this learner cannot be saved", _INAPPLICABLE)
     pair = streams.worst_pair(learner.mechanism)
-    found = rewinding.gather(make, load, pair, trials=bench.effort.trials)
+    found = trials.rewound(target.makers, pair, trials=target.effort.trials)
     if found is None:
-        return Bound(0.0, 0, "an old state is refused", _REFUSED)
-    trials = len(found.tuning.one) + len(found.testing.one)
-    return bench.proven(*_flat(found))._replace(trials=trials)
+        return EpsilonBound(0.0, 0, "an old state is refused", _REFUSED)
+    count = len(found.tuning.one) + len(found.testing.one)
+    return target.proven(*_flat(found))._replace(trials=count)
 
 
-def _flat(evidence: Evidence) -> tuple[Part, Part, F64]:
+def _flat(evidence: Evidence) -> tuple[Samples, Samples, F64]:
     """All releases side by side: trials of shape (trials, k), the shift of shape (k,)."""
     tuning, testing = (
-        Part(*(group.reshape(len(group), -1) for group in part)) for part in evidence[:2]
+        Samples(*(group.reshape(len(group), -1) for group in part)) for part in evidence[:2]
     )
     return tuning, testing, evidence.shift.ravel()
 
 
-ATTACKS: dict[str, Callable[[Bench], Bound]] = {
+ATTACKS: dict[str, Callable[[Target], EpsilonBound]] = {
     "threshold": threshold,
     "gaussian": gaussian,
     "differences": differences,

@@ -1,4 +1,4 @@
-"""The streams that an attack plays: rows of zeros, and in the midst the rows that differ.
+"""The streams that an attack plays: rows of zeros, and among them the rows that differ.
 
 Every decision set has one action, so what is chosen is known. Rows lie in the first two
 coordinates, so those are all that an attack looks at: noise elsewhere tells nothing.
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import accounting
+from discreet.errors import ParameterError
 from discreet.mechanism import Mechanism
 from discreet.mechanism._cost import HasTwoScales
 from discreet.problem import Problem
@@ -20,7 +21,7 @@ from discreet.problem import Problem
 F64 = NDArray[np.float64]
 
 
-class Row(NamedTuple):
+class PlayedRow(NamedTuple):
     """What one round leaves behind."""
 
     action: F64  # (d,)
@@ -30,25 +31,25 @@ class Row(NamedTuple):
         """What it adds to the part of a release that is looked at."""
         return view(np.outer(self.action, self.action), self.action * self.reward)
 
-    def stretched(self, factor: float) -> "Row":
-        """The same, longer."""
-        return Row(self.action * factor, self.reward * factor)
+    def stretched(self, factor: float) -> "PlayedRow":
+        """The same row, longer by a factor."""
+        return PlayedRow(self.action * factor, self.reward * factor)
 
 
-class Pair(NamedTuple):
+class RowPair(NamedTuple):
     """Two rows that are to be hard to tell apart."""
 
-    one: Row
-    other: Row
+    one: PlayedRow
+    other: PlayedRow
 
     @property
     def difference(self) -> F64:
-        """By how much they move a release apart, before noise."""
+        """How far apart they move a release, before noise."""
         return self.one.sums() - self.other.sums()
 
-    def stretched(self, factor: float) -> "Pair":
-        """The same, out of bounds."""
-        return Pair(self.one.stretched(factor), self.other.stretched(factor))
+    def stretched(self, factor: float) -> "RowPair":
+        """The same rows, longer by a factor: out of bounds."""
+        return RowPair(self.one.stretched(factor), self.other.stretched(factor))
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Worlds:
+class TwoWorlds:
     """Two neighbouring streams.
 
     Attributes:
@@ -83,19 +84,19 @@ def view(gram: F64, moment: F64) -> F64:
     return np.array([gram[0, 0], gram[1, 0], gram[1, 1], moment[0], moment[1]])
 
 
-def zeros(dim: int) -> Row:
+def zeros(dim: int) -> PlayedRow:
     """The row of somebody who stayed away."""
-    return Row(np.zeros(dim), 0.0)
+    return PlayedRow(np.zeros(dim), 0.0)
 
 
-def longest(problem: Problem) -> Row:
+def longest(problem: Problem) -> PlayedRow:
     """A row at the bounds, along the first coordinate."""
     action = np.zeros(problem.dim)
     action[0] = problem.action_norm
-    return Row(action, problem.reward_bound)
+    return PlayedRow(action, problem.reward_bound)
 
 
-def worst_pair(mechanism: Mechanism) -> Pair:
+def worst_pair(mechanism: Mechanism) -> RowPair:
     """The two rows that `accounting.row_cost` is about: they move a release the farthest apart.
 
     Under replacement both have the largest reward, and their actions the cosine
@@ -104,15 +105,15 @@ def worst_pair(mechanism: Mechanism) -> Pair:
     problem, noise = mechanism.setting.problem, mechanism.noise
     row = longest(problem)
     if mechanism.guarantee.neighbours == accounting.Neighbours.ADD_REMOVE:
-        return Pair(row, zeros(problem.dim))
+        return RowPair(row, zeros(problem.dim))
     scales = (noise.std, noise.moment_std) if isinstance(noise, HasTwoScales) else (1.0, 1.0)
     slope = (problem.reward_bound * scales[0]) / (problem.action_norm * scales[1])
     if problem.dim == 1:
-        return Pair(row, Row(-row.action * _opposite(slope * slope), row.reward))
+        return RowPair(row, PlayedRow(-row.action * _opposite(slope * slope), row.reward))
     cosine = -min(1.0, slope * slope)
     turned = row.action * cosine
     turned[1] = problem.action_norm * math.sqrt(1 - cosine * cosine)
-    return Pair(row, Row(turned, row.reward))
+    return RowPair(row, PlayedRow(turned, row.reward))
 
 
 def _opposite(slope: float) -> float:
@@ -128,16 +129,18 @@ def _opposite(slope: float) -> float:
 
 
 def release_times(mechanism: Mechanism, most: int) -> tuple[int, ...]:
-    """After how many rows the first releases are, within the horizon."""
+    """After how many rows the first releases are: at least one, within the horizon."""
     found: list[int] = []
     rows = mechanism.schedule.after(0)
     while rows <= mechanism.setting.horizon and len(found) < most:
         found.append(rows)
         rows = mechanism.schedule.after(rows)
+    if not found:
+        raise ParameterError("horizon", "ends before the first release; give a longer one")
     return tuple(found)
 
 
-def stream(dim: int, times: tuple[int, ...], special: Mapping[int, Row]) -> Stream:
+def stream(dim: int, times: tuple[int, ...], special: Mapping[int, PlayedRow]) -> Stream:
     """Rows of zeros but for some, up to the last of the releases."""
     plain = zeros(dim)
     rows = [special.get(at, plain) for at in range(times[-1])]
@@ -146,11 +149,22 @@ def stream(dim: int, times: tuple[int, ...], special: Mapping[int, Row]) -> Stre
     return Stream(tuple(tuple(played[a:b]) for a, b in zip(starts, times, strict=True)))
 
 
-def worlds(mechanism: Mechanism, pair: Pair, times: tuple[int, ...], *, first: int = 0) -> Worlds:
+def worlds(
+    mechanism: Mechanism, pair: RowPair, times: tuple[int, ...], *, first: int = 0
+) -> TwoWorlds:
     """Streams that differ in one person's rounds, from row ``first`` (counted from 0) on."""
     dim = mechanism.setting.problem.dim
     rounds = mechanism.guarantee.contributions_per_user
     places = range(first, min(first + rounds, times[-1]))
     streams = [stream(dim, times, dict.fromkeys(places, row)) for row in pair]
     counts = [sum(place < time for place in places) for time in (0, *times)]
-    return Worlds((streams[0], streams[1]), np.multiply.outer(counts, pair.difference))
+    return TwoWorlds((streams[0], streams[1]), np.multiply.outer(counts, pair.difference))
+
+
+def coin_stream(
+    dim: int, pair: RowPair, times: tuple[int, ...], coins: NDArray[np.bool_]
+) -> Stream:
+    """Rows of zeros but for the first of each part: a coin decides which of the pair that is."""
+    starts = (0, *times[:-1])
+    special = {at: pair[0 if coin else 1] for at, coin in zip(starts, coins, strict=True)}
+    return stream(dim, times, special)

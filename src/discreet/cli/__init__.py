@@ -24,7 +24,7 @@ _UsageTrouble: Any = next(
 
 
 @app.callback(invoke_without_command=True)
-def root(
+def _root(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
@@ -51,7 +51,8 @@ def main() -> None:
     """Run a command; anything that goes wrong is one line on standard error and exit code 2."""
     command = typer.main.get_command(app)
     try:
-        command.main(prog_name="discreet", standalone_mode=False)
+        with console.output():
+            command.main(prog_name="discreet", standalone_mode=False)
     except _UsageTrouble as error:
         shared.fail(f"{error.format_message()} (see discreet --help)")
     except (typer.Abort, KeyboardInterrupt):
@@ -60,6 +61,7 @@ def main() -> None:
     except DiscreetError as error:
         shared.fail(str(error))
     except OSError as error:
-        shared.fail(str(error))
+        place = "" if error.filename is None else f"{error.filename}: "
+        shared.fail(f"{place}{error.strerror or error}")
     except MemoryError:
         shared.fail("this needs more memory than there is; give smaller sizes")

@@ -1,14 +1,39 @@
 """Options that several commands take: their names, their help, and how their text is read."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 OPEN = "none"  # a horizon that is not known
+MOST = 10**18  # what 64 bits hold, with room for arithmetic
+MOST_JOBS = 1024
 
 
-def count(text: str) -> int:
-    """A whole number, also as 5e7 or 1_000_000."""
+def count(text: str, most: int = MOST) -> int:
+    """A whole number, also as 5e7 or 1_000_000.
+
+    Args:
+        text: What was given.
+        most: The largest number that makes sense.
+
+    Returns:
+        The number, which may still be too small.
+
+    Raises:
+        typer.BadParameter: It is no whole number, or too large.
+    """
+    try:
+        number = int(text)
+    except ValueError:
+        number = _whole(text)
+    if number > most:
+        largest = f"{most:g}".replace("e+", "e").replace("e0", "e")
+        raise typer.BadParameter(f"{text!r} is too large; give at most {largest}")
+    return number
+
+
+def _whole(text: str) -> int:
     try:
         number = float(text)
     except ValueError:
@@ -23,48 +48,97 @@ def horizon(text: str) -> int | str:
     return OPEN if text.lower() == OPEN else count(text)
 
 
-def counting(*names: str, about: str) -> Any:  # noqa: ANN401  # typer's own type is private
-    """An option that takes a whole number."""
-    return typer.Option(*names, help=about, parser=count, metavar="N")
+def path(text: str) -> Path:
+    """A file or folder that may or may not exist."""
+    if not text or "\0" in text:
+        raise typer.BadParameter(f"{text!r} is no path")
+    return Path(text)
 
 
-Variant = Annotated[
-    str, typer.Option(help="A row of the table of variants; `discreet variants` lists them.")
-]
+def counting(*names: str, about: str, most: int = MOST) -> Any:  # noqa: ANN401  # typer's own
+    """An option that takes a whole number.
+
+    Args:
+        names: How it is given.
+        about: Its help.
+        most: The largest number that makes sense.
+
+    Returns:
+        The option, as typer declares it.
+    """
+
+    def parse(text: str) -> int:
+        return count(text, most)
+
+    return typer.Option(*names, help=about, parser=parse, metavar="N")
+
+
+Variant = Annotated[str, typer.Option(help="The variant's name; `discreet variants` lists them.")]
 Horizon = Annotated[
     Any,  # int | str, which typer cannot declare
     typer.Option(
         "--horizon",
-        help="The most rounds that will be played; none if not known (tight only).",
+        help="The most rounds that will ever be played; none if that is not known (tight only).",
         parser=horizon,
         metavar="N|none",
     ),
 ]
-Dim = Annotated[int, counting("--dim", about="Number of features.")]
+Dim = Annotated[int, counting("--dim", about="Number of features of an action.")]
 Epsilon = Annotated[
-    float | None, typer.Option(help="Privacy loss bound; private variants need it.")
+    float | None,
+    typer.Option(help="Privacy loss: a smaller one protects more. Private variants need it."),
 ]
-Delta = Annotated[float | None, typer.Option(help="Its exception; private variants need it.")]
+Delta = Annotated[
+    float | None,
+    typer.Option(help="Probability that epsilon may be exceeded. Private variants need it."),
+]
 Contributions = Annotated[
-    int, counting("--contributions", about="Rounds in which one person may take part.")
+    int, counting("--contributions", about="The most rounds that one person takes part in.")
 ]
 Neighbours = Annotated[
-    str, typer.Option(help="replacement or add-remove: what may differ about one person.")
+    str,
+    typer.Option(
+        help="What is hidden: replacement of a person's rows by others, or add-remove, whether "
+        "the person took part."
+    ),
 ]
 FailureProb = Annotated[
     float | None,
-    typer.Option(help="Failure probability of all bounds together; 1/horizon, or 1e-8 without."),
+    typer.Option(
+        help="Probability that some confidence bound fails. "
+        r"\[default: 1/horizon, or 1e-8 if that is not known]"
+    ),
 ]
 Calibration = Annotated[
     str | None,
-    typer.Option(help="paper or gdp, also called exact (Gaussian noise): how much noise."),
+    typer.Option(
+        help="How much noise there is: paper, as in the paper, or gdp (exact is another name for "
+        "it), the least that exact Gaussian accounting allows (Gaussian noise only). "
+        r"\[default: the variant's]"
+    ),
 ]
 Tree = Annotated[
-    str | None, typer.Option(help="pan-private or covering (Gaussian noise only): use a tree.")
+    str | None,
+    typer.Option(
+        help="How releases share noise: a pan-private or a covering tree (Gaussian noise only). "
+        r"\[default: the variant's]"
+    ),
 ]
-Shift = Annotated[float | None, typer.Option(help="A shift of your own instead of the variant's.")]
+Shift = Annotated[
+    float | None,
+    typer.Option(
+        help="What is added to the diagonal of the noisy Gram matrix. "
+        r"\[default: the variant's]"
+    ),
+]
 RhoMin = Annotated[
-    float | None, typer.Option(help="The same, given as the lower bound of the regularizer.")
+    float | None,
+    typer.Option(
+        help="Lower bound on the eigenvalues of shift and noise together; instead of --shift."
+    ),
 ]
-Jobs = Annotated[int | None, counting("--jobs", about="Worker processes; one per core.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+Jobs = Annotated[
+    int | None,
+    counting("--jobs", about=r"Worker processes. \[default: one per core]", most=MOST_JOBS),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]

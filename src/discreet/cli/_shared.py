@@ -1,5 +1,6 @@
 """What several commands need: settings made from options, and how a command fails."""
 
+import os
 import sys
 from typing import Any, NoReturn
 
@@ -76,6 +77,35 @@ def policy(name: str, optimism: float) -> Any:  # noqa: ANN401
         "greedy": greedy,
     }
     return one_of("policy", name, makers)()
+
+
+def workers(jobs: int | None) -> int:
+    """How many processes to use: as many as asked for, or one per core."""
+    from discreet._checks import count
+
+    return os.cpu_count() or 1 if jobs is None else count("jobs", jobs)
+
+
+def require_memory(options: str, numbers: int) -> None:
+    """Refuse sizes that are beyond this machine, before any work is done.
+
+    Args:
+        options: What the sizes were given by.
+        numbers: How many floating-point numbers it takes at least.
+
+    Raises:
+        ParameterError: They do not fit in its memory.
+    """
+    try:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # not every system tells
+        return
+    if 8 * numbers > memory:
+        raise ParameterError(
+            options,
+            f"would need at least {8 * numbers / 2**30:,.0f} GiB of memory and this machine has "
+            f"{memory / 2**30:,.0f}; give smaller numbers",
+        )
 
 
 def one_of(parameter: str, name: str, table: dict[str, Any]) -> Any:  # noqa: ANN401

@@ -1,6 +1,5 @@
 """`discreet audit`: attacks on a configuration, and their bounds beside its claim."""
 
-import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,6 +25,9 @@ if TYPE_CHECKING:
     from discreet.audit import Audit, Config
     from discreet.privacy import Privacy
 
+_MOST_TRIALS = 10**8
+_MOST_ROWS = 10**7
+
 
 def audit(
     *,
@@ -34,27 +36,45 @@ def audit(
     delta: Delta = 1e-6,
     dim: Dim = 2,
     attack: Annotated[
-        list[str] | None, typer.Option(help="An attack; give it again for another. All if not.")
+        list[str] | None,
+        typer.Option(
+            help=r"Name of an attack; can be given several times. \[default: all attacks]",
+            metavar="NAME",
+        ),
     ] = None,
     trials: Annotated[
-        int, counting("--trials", about="Learners for each of the two worlds.")
+        int,
+        counting(
+            "--trials",
+            about="Number of learners that are made for each of two worlds.",
+            most=_MOST_TRIALS,
+        ),
     ] = 100_000,
     horizon: Annotated[
         int | None,
-        counting("--horizon", about="Rows of learners with several releases; eight releases."),
+        counting(
+            "--horizon",
+            about="Rounds of a learner in attacks on several releases. "
+            r"\[default: enough for 8 releases]",
+            most=_MOST_ROWS,
+        ),
     ] = None,
-    noise: Annotated[str, typer.Option(help="exact or float: how noise is drawn.")] = "exact",
+    noise: Annotated[
+        str, typer.Option(help="How noise is drawn: exact (whole numbers) or float.")
+    ] = "exact",
     contributions: Contributions = 1,
     neighbours: Neighbours = "replacement",
     calibration: Calibration = None,
     tree: Tree = None,
-    confidence: Annotated[float, typer.Option(help="Of each bound by itself.")] = 0.999,
+    confidence: Annotated[
+        float, typer.Option(help="Probability that a bound is true, for each by itself.")
+    ] = 0.999,
     jobs: Jobs = None,
     as_json: AsJson = False,
 ) -> None:
-    """Attack a variant; lower bounds on epsilon beside the claim. Exit code 1 if one is above it.
+    """Attack a variant, and print what each attack proves about epsilon beside the claim.
 
-    Takes minutes.
+    Takes minutes. Exit code 1 if an attack proves an epsilon above the claim.
     """
     from discreet import audit as audits
     from discreet.privacy import Privacy
@@ -65,6 +85,8 @@ def audit(
         contributions_per_user=contributions,
         neighbours=neighbours,
     )
+    if dim > 0:  # smaller ones get a better message below
+        shared.require_memory("--dim", 4 * dim**2)
     config = _config(variant, calibration, tree, target, dim=dim, horizon=horizon, noise=noise)
     names = tuple(attack) if attack else tuple(audits.ATTACKS)
     with console.progress(len(names)) as on_attack:
@@ -73,7 +95,7 @@ def audit(
             attacks=names,
             trials=trials,
             confidence=confidence,
-            jobs=os.cpu_count() or 1 if jobs is None else jobs,
+            jobs=shared.workers(jobs),
             delta=delta,
             on_attack=on_attack,
         )

@@ -1,24 +1,24 @@
 """`discreet demo`: every variant in a short form of the paper's experiment."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from discreet.cli import _console as console
-from discreet.cli._options import AsJson, Jobs
+from discreet.cli import _shared as shared
+from discreet.cli._options import AsJson, Jobs, path
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("demo"),
+    out: Annotated[Path, typer.Option(help="Folder for the report.", parser=path)] = Path("demo"),
     jobs: Jobs = None,
     as_json: AsJson = False,
 ) -> None:
     """Play every variant in the paper's setting and write a report. A minute or two."""
     from discreet.experiments import _demo as show
 
-    workers = os.cpu_count() or 1 if jobs is None else jobs
+    workers = shared.workers(jobs)
     out.mkdir(parents=True, exist_ok=True)  # rather fail now than after a minute's work
     with console.progress(show.STEPS) as on_step:
         result = show.run(jobs=workers, on_step=on_step)

@@ -8,26 +8,32 @@ import typer
 
 from discreet.cli import _console as console
 from discreet.cli._options import AsJson
-from discreet.errors import StateFileError
+from discreet.errors import CorruptFileError, ParameterError, StateFileError
 
 if TYPE_CHECKING:
     from discreet.release.ledger import Ledger
 
-SUFFIX = ".ledger"
 _SHOWN = 3  # releases at either end
 
 
 def ledger(
-    file: Annotated[Path, typer.Argument(help="A kept learner, or its file with .ledger.")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="Where a learner is stored: a path, or postgresql://...#name. Or a .ledger file."
+        ),
+    ],
     against: Annotated[
-        Path | None, typer.Option(help="Another ledger of the same learner, to compare with.")
+        str | None, typer.Option(help="Another ledger of the same learner, to compare with.")
     ] = None,
     *,
-    card: Annotated[bool, typer.Option("--card", help="Only the privacy card, as JSON.")] = False,
+    card: Annotated[
+        bool, typer.Option("--card", help="Print only the privacy card, as JSON.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check a ledger, and show what was released and what is promised about it."""
-    found = _read(file)
+    """Check a learner's ledger; show what was released and what is promised about it."""
+    found = _read("file", file)
     other = None if against is None else _compared(found, against)
     if card:
         console.print_json(_card(found))
@@ -86,8 +92,8 @@ def _card(found: "Ledger") -> dict[str, Any]:
     return {**found.card, **known}
 
 
-def _compared(found: "Ledger", against: Path) -> dict[str, Any]:
-    other = _read(against)
+def _compared(found: "Ledger", against: str) -> dict[str, Any]:
+    other = _read("against", against)
     try:
         shared = found.agrees(other)
     except StateFileError as error:
@@ -95,17 +101,17 @@ def _compared(found: "Ledger", against: Path) -> dict[str, Any]:
     return {"releases": len(other), "shared": shared, "agrees": True}
 
 
-def _read(file: Path) -> "Ledger":
-    from discreet.release.ledger import Ledger
+def _read(option: str, place: str) -> "Ledger":
+    from discreet.learner import read_ledger
 
-    beside = file.with_name(file.name + SUFFIX)
-    place = beside if beside.exists() else file
+    if not place or "\0" in place or not Path(place).resolve().name:
+        raise ParameterError(option, f"is {place!r}; give the path of a learner or of its ledger")
     try:
-        return Ledger.parse(place.read_bytes(), torn="drop")
-    except StateFileError as error:
+        return read_ledger(place)
+    except CorruptFileError as error:
         _refuse(place, error)
 
 
-def _refuse(place: Path, error: StateFileError) -> NoReturn:
+def _refuse(place: str, error: StateFileError) -> NoReturn:
     console.note(f"{place}: {error}")
     sys.exit(1)

@@ -32,17 +32,32 @@ def plan(
     contributions: Contributions = 1,
     neighbours: Neighbours = "replacement",
     failure_prob: FailureProb = None,
-    action_norm: Annotated[float, typer.Option(help="Bound on the norm of an action.")] = 1.0,
-    reward_bound: Annotated[float, typer.Option(help="Bound on a reward's absolute value.")] = 1.0,
-    theta_norm: Annotated[float, typer.Option(help="Bound on the parameter's norm.")] = 1.0,
+    action_norm: Annotated[
+        float, typer.Option(help="Bound on the Euclidean norm of an action.")
+    ] = 1.0,
+    reward_bound: Annotated[
+        float, typer.Option(help="Bound on the absolute value of a reward.")
+    ] = 1.0,
+    theta_norm: Annotated[
+        float, typer.Option(help="Bound on the Euclidean norm of the unknown parameter.")
+    ] = 1.0,
     mean_reward_bound: Annotated[
-        float | None, typer.Option(help="Bound on a mean reward, at least 1; else derived.")
+        float | None,
+        typer.Option(
+            help="Bound on the absolute value of a mean reward, at least 1. "
+            r"\[default: what the other bounds imply]"
+        ),
     ] = None,
     reward_subgaussian: Annotated[
-        float | None, typer.Option(help="Sub-Gaussian scale of rewards; else reward-bound.")
+        float | None,
+        typer.Option(help=r"Sub-Gaussian scale of a reward. \[default: the reward bound]"),
     ] = None,
     gap: Annotated[
-        float | None, typer.Option(help="Suboptimality gap, for the gap-dependent bound.")
+        float | None,
+        typer.Option(
+            help="How much worse than the best action all others are, at least: adds a regret "
+            "bound that depends on it."
+        ),
     ] = None,
     calibration: Calibration = None,
     tree: Tree = None,
@@ -50,7 +65,7 @@ def plan(
     rho_min: RhoMin = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what the theory promises before any data: noise, bounds, regret."""
+    """Show what the theory promises before there is any data: noise, bounds, regret."""
     from discreet.mechanism.planning import plan as planned
     from discreet.problem import Problem
 
@@ -72,11 +87,11 @@ def plan(
         failure_prob=failure_prob,
         gap=gap,
     )
-    if gap is not None and "gap_regret_bound" not in found:
-        console.note(f"--gap is not used: variant {variant} has no regret theorem")
     if as_json:
         console.print_json(found)
-        return
-    guarantee = found.pop("guarantee")
-    console.print_table(f"plan: {found.pop('variant')}", ["quantity", "value"], list(found.items()))
-    console.print_text(guarantee["text"])
+    else:
+        rest = {key: value for key, value in found.items() if key not in {"variant", "guarantee"}}
+        console.print_table(f"plan: {variant}", ["quantity", "value"], list(rest.items()))
+        console.print_text(found["guarantee"]["text"])
+    if gap is not None and "gap_regret_bound" not in found:
+        console.note(f"--gap is not used: variant {variant} has no regret theorem")

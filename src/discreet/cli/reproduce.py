@@ -1,6 +1,5 @@
 """`discreet reproduce`: the paper's experiments again, and what it says of them."""
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -9,28 +8,42 @@ import typer
 
 from discreet.cli import _console as console
 from discreet.cli import _shared as shared
-from discreet.cli._options import AsJson, Jobs
+from discreet.cli._options import AsJson, Jobs, path
 
 
 def reproduce(
     experiment: Annotated[str, typer.Argument(help="dimension, variants, shifts, ..., or all.")],
-    out: Annotated[Path, typer.Option(help="Folder of the run; an unfinished one is continued.")],
-    scale: Annotated[str, typer.Option(help="smoke, quick or full.")] = "quick",
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Folder for results and report; an unfinished run in it is continued.",
+            parser=path,
+        ),
+    ],
+    scale: Annotated[
+        str,
+        typer.Option(
+            help="Size of the experiment: smoke (does it run?), quick, or full (as in the paper)."
+        ),
+    ] = "quick",
     jobs: Jobs = None,
-    backend: Annotated[str, typer.Option(help="loky, dask or ray.")] = "loky",
+    backend: Annotated[
+        str, typer.Option(help="What runs the workers: loky, dask or ray.")
+    ] = "loky",
     address: Annotated[
-        str | None, typer.Option(help="An existing Dask or Ray cluster; else a local one.")
+        str | None,
+        typer.Option(help=r"Address of a Dask or Ray cluster. \[default: start a local one]"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run the paper's experiments again and check what it says of them."""
+    """Run the paper's experiments again and check its claims about them."""
     from discreet.experiments import _reproduce as again
 
     request = again.Request(
         name=experiment,
         scale=shared.one_of("scale", scale, again.SCALES),
         out=out,
-        jobs=os.cpu_count() or 1 if jobs is None else jobs,
+        jobs=shared.workers(jobs),
         backend=backend,
         address=address,
     )

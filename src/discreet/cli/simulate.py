@@ -1,6 +1,5 @@
 """`discreet simulate`: a variant in a synthetic environment."""
 
-import os
 from typing import Annotated
 
 import typer
@@ -27,35 +26,60 @@ from discreet.cli._options import (
 )
 from discreet.errors import ParameterError
 
+_MOST_ROUNDS = 10**13  # weeks
+_MOST_SEEDS = 10**6
+
 
 def simulate(
     horizon: Horizon,
     variant: Variant = "tight",
-    env: Annotated[str, typer.Option(help="sphere, fixed or basis.")] = "sphere",
+    env: Annotated[
+        str,
+        typer.Option(
+            help="The environment: sphere (fresh unit vectors in every round), fixed (the same "
+            "ones) or basis (one arm for each feature)."
+        ),
+    ] = "sphere",
     dim: Dim = 5,
     actions: Annotated[
-        int | None, counting("--actions", about="Actions in a decision set; dim squared.")
+        int | None,
+        counting("--actions", about=r"Number of actions in a decision set. \[default: dim²]"),
     ] = None,
-    gap: Annotated[float, typer.Option(help="Suboptimality gap (sphere only).")] = 0.0,
-    rewards: Annotated[str, typer.Option(help="signs or gaussian.")] = "signs",
+    gap: Annotated[
+        float,
+        typer.Option(
+            help="How much worse than the best action all others are, at least (sphere only)."
+        ),
+    ] = 0.0,
+    rewards: Annotated[
+        str, typer.Option(help="How rewards scatter: signs (plus or minus 1) or gaussian.")
+    ] = "signs",
     rounds: Annotated[
-        int | None, counting("--rounds", about="Rounds to play; the horizon.")
+        int | None,
+        counting("--rounds", about=r"Number of rounds to play. \[default: the horizon]"),
     ] = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
     contributions: Contributions = 1,
     neighbours: Neighbours = "replacement",
     failure_prob: FailureProb = None,
-    policy: Annotated[str, typer.Option(help="ucb, thompson or greedy.")] = "ucb",
+    policy: Annotated[
+        str, typer.Option(help="How actions are chosen: ucb, thompson or greedy.")
+    ] = "ucb",
     optimism: Annotated[
-        float, typer.Option(help="Multiple of the confidence radius; 1 is the theorem's.")
+        float,
+        typer.Option(help="Multiple of the confidence radius that is used; theorems have 1."),
     ] = 1.0,
     calibration: Calibration = None,
     tree: Tree = None,
     shift: Shift = None,
     rho_min: RhoMin = None,
-    seeds: Annotated[int, counting("--seeds", about="How many independent runs.")] = 8,
-    first_seed: Annotated[int, counting("--first-seed", about="The first run's seed.")] = 0,
+    seeds: Annotated[
+        int, counting("--seeds", about="Number of independent runs.", most=_MOST_SEEDS)
+    ] = 8,
+    first_seed: Annotated[
+        int, counting("--first-seed", about="Seed of the first run; the next has one more.")
+    ] = 0,
     jobs: Jobs = None,
     as_json: AsJson = False,
 ) -> None:
@@ -65,41 +89,49 @@ def simulate(
     from discreet.mechanism.variants import calibrate
     from discreet.simulation import environments
 
+    first = count("first-seed", first_seed, least=0)
+    many = range(first, first + count("seeds", seeds))
     scatter = shared.one_of("rewards", rewards, environments.REWARDS)
     wanted = dim**2 if actions is None else actions
+    processes = shared.workers(jobs)
+    if min(dim, wanted) > 0:  # smaller ones get a better message below
+        shared.require_memory("--dim and --actions", dim * (dim + wanted))
     makers = {
         "sphere": lambda: environments.Sphere(dim=dim, n_actions=wanted, gap=gap, rewards=scatter),
         "fixed": lambda: environments.Fixed(dim=dim, n_actions=wanted, rewards=scatter),
         "basis": lambda: environments.Basis(dim=dim, rewards=scatter),
     }
     environment = shared.one_of("env", env, makers)()
-    if gap != 0.0 and env != "sphere":
-        console.note(f"--gap has no meaning in the {env} environment and is not used")
-    if actions is not None and environment.n_actions != actions:
-        console.note(
-            f"--actions is not used: the {env} environment has {environment.n_actions} actions"
-        )
     if horizon == OPEN and rounds is None:
         raise ParameterError("rounds", "is missing; without a horizon simulations need --rounds")
     row = shared.variant(variant, calibration=calibration, tree=tree, shift=shift, rho_min=rho_min)
+    length = shared.rounds(horizon)
+    asked = length if rounds is None else rounds
+    if asked is not None and asked > _MOST_ROUNDS:
+        raise ParameterError(
+            "rounds", f"is {asked:g}, which would take years; give --rounds of at most 1e13"
+        )
     mechanism = calibrate(
         row,
         environment.problem,
-        horizon=shared.rounds(horizon),
+        horizon=length,
         privacy=shared.privacy(row, epsilon, delta, contributions, neighbours),
         failure_prob=failure_prob,
     )
     played = simulation.Simulation(
         environment=environment,
         mechanism=mechanism,
-        rounds=mechanism.setting.horizon if rounds is None else rounds,
+        rounds=asked,  # type: ignore[arg-type]  # one of the two was given
         policy=shared.policy(policy, optimism),
     )
-    first = count("first-seed", first_seed, least=0)
-    many = range(first, first + count("seeds", seeds))
-    workers = os.cpu_count() or 1 if jobs is None else jobs
+    if gap != 0.0 and env != "sphere":
+        console.note(f"--gap has no meaning in the {env} environment and is not used")
+    if actions is not None and environment.n_actions != actions:
+        console.note(
+            f"--actions is not used: the {env} environment has {environment.n_actions} actions"
+        )
     with console.progress(len(many), played.rounds) as on_seed:
-        outcome = simulation.simulate(played, seeds=many, jobs=workers, on_seed=on_seed)
+        outcome = simulation.simulate(played, seeds=many, jobs=processes, on_seed=on_seed)
     found = outcome.to_json()
     if not found["complete"]:
         console.note(f"interrupted: {found['seeds']} of {outcome.asked} seeds are in the result")
@@ -113,7 +145,7 @@ def simulate(
         ("rounds", f"{played.rounds:,} of a horizon of {mechanism.setting.horizon:,}"),
         ("seeds", found["seeds"]),
         ("pseudo-regret", f"{regret['mean']:.6g}{spread} (standard error over seeds)"),
-        ("rounds per second", f"{found['rounds_per_second']:,.0f} on {workers} workers"),
+        ("rounds per second", f"{found['rounds_per_second']:,.0f} on {processes} workers"),
     ]
     console.print_table(f"simulate: {variant}", ["what", "value"], rows)
     console.print_text(found["guarantee"]["text"])

@@ -5,7 +5,7 @@ from discreet.cli._options import AsJson
 
 
 def variants(as_json: AsJson = False) -> None:
-    """List the variants."""
+    """List the variants: the ways to add noise, and one without."""
     from discreet.mechanism.variants import VARIANTS
 
     if as_json:

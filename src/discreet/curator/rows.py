@@ -22,13 +22,16 @@ from discreet.errors import (
 from discreet.kernels import _linalg as linalg
 from discreet.problem import Problem
 
-F64 = NDArray[np.float64]
+_F64 = NDArray[np.float64]
 
 OnViolation = Literal["error", "clip"]
 _CHOICES = ("error", "clip")
+_NUMBERS = "biuf"  # kinds of numpy's types: bool, whole and floating-point numbers
+_SEQUENCES = (list, tuple)
+_Masked = np.ma.MaskedArray
 
-ROUNDING = 1e-14  # how much too long a unit vector may come out in double precision
-TOLERANCE = 1e-9  # a caller's own arithmetic may have added this much; it is scaled back
+_ROUNDING = 1e-14  # how much too long a unit vector may come out in double precision
+_TOLERANCE = 1e-9  # a caller's own arithmetic may have added this much; it is scaled back
 
 
 def checked_choice(on_violation: str) -> OnViolation:
@@ -38,13 +41,27 @@ def checked_choice(on_violation: str) -> OnViolation:
     return on_violation  # type: ignore[return-value]
 
 
-def bounded_actions(problem: Problem, actions: ArrayLike, on_violation: OnViolation) -> F64:
+def bounded_actions(problem: Problem, actions: ArrayLike, on_violation: OnViolation) -> _F64:
     """A copy of the decision set, shape (K, d), with no row longer than ``action_norm``.
 
     Rows that are too long by a trace of arithmetic are scaled back without a word.
+
+    Args:
+        problem: The stated bounds.
+        actions: What a caller gave: an array, nested lists, anything that numpy reads as numbers.
+        on_violation: 'error', or 'clip' to scale rows that are too long to the bound.
+
+    Returns:
+        A float64 array of its own, in C order.
+
+    Raises:
+        ShapeError: It is not a (K, d) array of real numbers, or some of them are masked.
+        EmptyDecisionSetError: There is no action.
+        NotFiniteError: A feature is NaN or infinite.
+        OutOfBoundsError: A row is too long, and ``on_violation`` is 'error'.
     """
     rows = _numbers(actions)
-    if rows.ndim == 0 or rows.size == 0:
+    if rows.ndim > 0 and rows.size == 0:
         raise EmptyDecisionSetError(
             "actions", f"is empty; give a (K, {problem.dim}) array with at least one action"
         )
@@ -54,11 +71,11 @@ def bounded_actions(problem: Problem, actions: ArrayLike, on_violation: OnViolat
         )
     limit = problem.action_norm
     largest = linalg.largest_square(rows)
-    if largest <= (limit * (1.0 + ROUNDING)) ** 2:  # also false for NaN
+    if largest <= (limit * (1.0 + _ROUNDING)) ** 2:  # also false for NaN
         return rows
     if not np.isfinite(rows).all():
         raise NotFiniteError("actions", "holds NaN or infinity; give finite features")
-    if on_violation == "error" and largest > (limit * (1.0 + TOLERANCE)) ** 2:
+    if on_violation == "error" and largest > (limit * (1.0 + _TOLERANCE)) ** 2:
         raise OutOfBoundsError(
             "actions",
             f"a row is longer than action_norm={limit:g}; scale your features, state a larger "
@@ -67,18 +84,32 @@ def bounded_actions(problem: Problem, actions: ArrayLike, on_violation: OnViolat
     return _shortened(rows, limit)
 
 
-def still_bounded(problem: Problem, action: F64) -> F64:
-    """A copy of a chosen action, checked again: a policy has had its hands on it."""
-    copy = np.array(action, dtype=np.float64, ndmin=2)
-    limit = problem.action_norm * (1.0 + ROUNDING)
-    if copy.shape != (1, problem.dim) or not linalg.largest_square(copy) <= limit * limit:
-        raise ParameterError(
-            "policy", "changed the decision set it was given; a policy may only read it"
-        )
-    return np.asarray(copy[0])
+def still_bounded(problem: Problem, action: _F64) -> _F64:
+    """A copy of a chosen action, checked again after a policy had the decision set in its hands.
+
+    Args:
+        problem: The stated bounds.
+        action: A row of what `bounded_actions` returned, shape (d,).
+
+    Returns:
+        A float64 array of its own, shape (d,).
+
+    Raises:
+        ParameterError: The row is not one that `bounded_actions` can have returned.
+    """
+    row = np.array(action, np.float64, ndmin=2)
+    limit = problem.action_norm
+    if row.shape == (1, problem.dim) and (  # a square beyond floating point is infinity
+        linalg.largest_square(row) <= (limit * (1.0 + _ROUNDING)) ** 2  # also false for NaN
+    ):
+        copy: _F64 = row[0]
+        return copy
+    raise ParameterError(
+        "policy", "changed the decision set it was given; a policy may only read it"
+    )
 
 
-def _shortened(rows: F64, limit: float) -> F64:
+def _shortened(rows: _F64, limit: float) -> _F64:
     """Scale long rows to the limit; dividing by the largest entry first avoids overflow."""
     peaks = np.abs(rows).max(axis=1, keepdims=True)
     scaled = rows / np.where(peaks > 0.0, peaks, 1.0)
@@ -90,7 +121,21 @@ def _shortened(rows: F64, limit: float) -> F64:
 
 
 def bounded_reward(problem: Problem, reward: object, on_violation: OnViolation) -> float:
-    """The reward as a float within ``+-reward_bound``."""
+    """The reward as a float within ``+-reward_bound``.
+
+    Args:
+        problem: The stated bounds.
+        reward: What a caller gave: a number, a bool, or an array of shape () with one in it.
+        on_violation: 'error', or 'clip' to take the bound for what is beyond it.
+
+    Returns:
+        The number.
+
+    Raises:
+        ShapeError: It is not a real number: a text, a length of time, a masked entry, several.
+        NotFiniteError: It is NaN or infinite.
+        OutOfBoundsError: It is beyond the bound, and ``on_violation`` is 'error'.
+    """
     value = reward if type(reward) is float else _real(reward)
     if not math.isfinite(value):
         raise NotFiniteError("reward", "is NaN or infinite; give a finite number")
@@ -106,9 +151,10 @@ def bounded_reward(problem: Problem, reward: object, on_violation: OnViolation) 
 
 
 def _real(reward: object) -> float:
-    if isinstance(reward, np.ndarray) and reward.ndim == 0:
-        reward = reward.item()
-    if not isinstance(reward, Real | np.bool_):
+    _refuse_masked("reward", reward)
+    if isinstance(reward, np.ndarray | np.generic):  # numpy counts lengths of time as numbers
+        reward = reward.item() if reward.ndim == 0 and reward.dtype.kind in _NUMBERS else None
+    if not isinstance(reward, Real):
         raise ShapeError("reward", "is not a number; give one finite number")
     try:
         return float(reward)
@@ -116,12 +162,29 @@ def _real(reward: object) -> float:
         return math.inf
 
 
-def _numbers(values: ArrayLike) -> F64:
+def _numbers(values: ArrayLike) -> _F64:
     """A fresh float64 array; whatever goes wrong, the message does not quote the input."""
+    if type(values) is not np.ndarray:
+        _refuse_masked("actions", values)
     try:
         found = np.asarray(values)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):  # not all that converts itself does it well
         found = np.empty(0, dtype=object)
-    if found.dtype.kind not in "biuf":
-        raise ShapeError("actions", "is not an array of real numbers; give a (K, d) array")
+    if found.dtype.kind not in _NUMBERS:
+        raise ShapeError(
+            "actions",
+            "is not an array of real numbers; give a (K, d) array of them (a sparse one as "
+            "actions.toarray())",
+        )
     return np.array(found, dtype=np.float64, order="C")
+
+
+def _refuse_masked(parameter: str, values: object, depth: int = 3) -> None:
+    """Refuse masked entries, also in lists: numpy would take what is behind the mask."""
+    if isinstance(values, _Masked):
+        if np.ma.is_masked(values):
+            raise ShapeError(parameter, "has masked entries; fill or drop them")
+    elif depth and isinstance(values, _SEQUENCES):
+        for value in values:
+            if type(value) is not float:
+                _refuse_masked(parameter, value, depth - 1)

@@ -16,10 +16,14 @@ def kernel(function: _F) -> _F:
     """Compile on first call, keep the machine code on disk, and release the interpreter lock.
 
     Contraction (fused multiply-add) is the only liberty the compiler may take with the order of
-    floating-point operations.
+    floating-point operations. Where neither the package's folder nor the user's cache can be
+    written, every process compiles for itself.
     """
-    compile_lazily = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-    return cast("_F", compile_lazily(function))
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+    try:
+        return cast("_F", numba.njit(cache=True, **options)(function))
+    except RuntimeError:  # no folder for machine code
+        return cast("_F", numba.njit(**options)(function))
 
 
 class _FirstCompileNotice(event.Listener):
@@ -28,7 +32,7 @@ class _FirstCompileNotice(event.Listener):
     said = False
 
     def on_start(self, event: Any) -> None:  # noqa: ANN401, ARG002  # numba ships no types
-        if not self.said:
+        if not self.said and sys.stderr is not None:
             self.said = True
             sys.stderr.write("discreet: compiling its kernels, once per machine ...\n")
             sys.stderr.flush()

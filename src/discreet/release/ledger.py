@@ -300,7 +300,7 @@ class Ledger:
         entry = self.entries[release.number - 1]
         return (entry.rows, entry.sha256) == (release.rows, fingerprint(release))
 
-    def events(self) -> Any:  # noqa: ANN401  # an optional library's type
+    def dp_event(self) -> Any:  # noqa: ANN401  # an optional library's type
         """Everything released, as one event of the dp_accounting library.
 
         Releases share their noise, so they are together one Gaussian mechanism with sensitivity mu
