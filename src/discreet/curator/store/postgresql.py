@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from discreet.curator.store import UNFINISHED, Commit, Item, Opened, Place, unfinished
 from discreet.errors import (
@@ -88,9 +88,9 @@ class PostgresStore:
         netloc = f"{user}@{host[2]}" if user else host[2]
         options = parse_qsl(parts.query, keep_blank_values=True)
         shown = urlencode([each for each in options if each[0] not in _SECRETS], safe="/")
-        return urlunsplit(
-            parts._replace(netloc=netloc, query=shown, fragment=quote(self._name, safe=" /:"))
-        )
+        query = f"?{shown}" if shown else ""
+        name = quote(self._name, safe=" /:")
+        return f"{parts.scheme}://{netloc}{parts.path}{query}#{name}"
 
     def commit(self, change: Commit) -> None:
         """Make a change, all of it or nothing; ``wipe`` is up to the server's vacuum."""
@@ -387,16 +387,17 @@ def _first_line(error: Exception) -> str:
 
 def _parts(place: Place) -> tuple[str, str]:
     """The address for the server, and the learner's name."""
+    address, _, fragment = str(place).partition("#")
     try:
-        parts = urlsplit(str(place))
+        urlsplit(address)
     except ValueError:
         raise _not_a_url() from None
-    name = unquote(parts.fragment)
+    name = unquote(fragment)
     if not name or len(name) > _LONGEST_NAME or not name.isprintable():
         raise ParameterError(
             "path", "names no learner; end the database's URL with # and the learner's name"
         )
-    return urlunsplit(parts._replace(fragment="")), name
+    return address, name
 
 
 def _psycopg() -> Any:  # noqa: ANN401
