@@ -82,15 +82,13 @@ class PostgresStore:
     @property
     def place(self) -> str:
         """The database's URL, without a password, and the learner's name."""
-        parts = urlsplit(self._address)
-        host = parts.netloc.rpartition("@")
-        user = host[0].partition(":")[0]
-        netloc = f"{user}@{host[2]}" if user else host[2]
-        options = parse_qsl(parts.query, keep_blank_values=True)
-        shown = urlencode([each for each in options if each[0] not in _SECRETS], safe="/")
-        query = f"?{shown}" if shown else ""
-        name = quote(self._name, safe=" /:")
-        return f"{parts.scheme}://{netloc}{parts.path}{query}#{name}"
+        return _without_password(self._address, self._name)
+
+    def is_at(self, place: Place) -> bool:
+        """Whether this is the learner's URL, with a password or without."""
+        with contextlib.suppress(ParameterError):
+            return _without_password(*_parts(place)) == self.place
+        return False
 
     def commit(self, change: Commit) -> None:
         """Make a change, all of it or nothing; ``wipe`` is up to the server's vacuum."""
@@ -374,9 +372,15 @@ def _dismiss(connection: Any) -> None:  # noqa: ANN401
 
 
 def _release(process: int, connection: Any) -> None:  # noqa: ANN401
-    """Close a connection, in the process that made it."""
-    if os.getpid() == process:
-        _dismiss(connection)
+    """Close a connection, in the process that made it.
+
+    The server sees only later that it is closed, so the lock is given up before.
+    """
+    if os.getpid() != process:
+        return
+    with contextlib.suppress(Exception):
+        connection.execute("SELECT pg_advisory_unlock_all()")
+    _dismiss(connection)
 
 
 def _first_line(error: Exception) -> str:
@@ -398,6 +402,18 @@ def _parts(place: Place) -> tuple[str, str]:
             "path", "names no learner; end the database's URL with # and the learner's name"
         )
     return address, name
+
+
+def _without_password(address: str, name: str) -> str:
+    """A URL that may be shown, and that leads to the learner if no password is needed."""
+    parts = urlsplit(address)
+    host = parts.netloc.rpartition("@")
+    user = host[0].partition(":")[0]
+    netloc = f"{user}@{host[2]}" if user else host[2]
+    options = parse_qsl(parts.query, keep_blank_values=True)
+    shown = urlencode([each for each in options if each[0] not in _SECRETS], safe="/")
+    query = f"?{shown}" if shown else ""
+    return f"{parts.scheme}://{netloc}{parts.path}{query}#{quote(name, safe=' /:')}"
 
 
 def _psycopg() -> Any:  # noqa: ANN401

@@ -100,6 +100,12 @@ class SqliteStore:
         """The database's path."""
         return self._path
 
+    def is_at(self, place: Place) -> bool:
+        """Whether this is the database's path, however it is written."""
+        with contextlib.suppress(ParameterError):
+            return _path(place) == self._path
+        return False
+
     def commit(self, change: Commit) -> None:
         """Make a change, all of it or nothing."""
         database = self._ready()
