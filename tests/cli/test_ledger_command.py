@@ -8,14 +8,15 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from discreet import LinUCB, Problem
 from discreet.cli.ledger import ledger as command
-from discreet.curator.growing import GrowingLedger
+from discreet.curator.growing_ledger import GrowingLedger
 from discreet.mechanism.variants import named
 from discreet.privacy import Privacy
 from discreet.problem import Setting
 from discreet.release._card import privacy_card
 from discreet.release.ledger import Ledger
-from kept import begun, sha
+from helpers import TARGET, played, sha
 
 
 def run(*arguments: object) -> Result:
@@ -117,8 +118,9 @@ def test_a_fork_is_one_line_and_exit_code_1(file: Path, tmp_path: Path) -> None:
     assert "has another release 5" in outcome.stderr
 
 
-def test_it_needs_no_lock_and_changes_nothing(tmp_path: Path) -> None:
-    keeper, _ = begun(tmp_path / "bandit", records=1, releases=2)
+def test_it_needs_no_lock_and_changes_nothing(problem: Problem, tmp_path: Path) -> None:
+    learner = LinUCB(problem, horizon=60, privacy=TARGET, path=tmp_path / "bandit")
+    assert len(played(learner, 50).ledger) > 2
     ledger = tmp_path / "bandit.ledger"
     ledger.write_bytes(ledger.read_bytes() + b"torn")
     ledger.chmod(0o400)
@@ -127,11 +129,12 @@ def test_it_needs_no_lock_and_changes_nothing(tmp_path: Path) -> None:
     assert outcome.exit_code == 0, outcome.output
     after = {place: (place.read_bytes(), place.stat().st_mtime_ns) for place in tmp_path.iterdir()}
     assert before == after
-    keeper.close()
+    ledger.chmod(0o600)
+    learner.close()
 
 
-def test_an_empty_ledger_is_shown(tmp_path: Path) -> None:
-    begun(tmp_path / "bandit")[0].close()
+def test_an_empty_ledger_is_shown(problem: Problem, tmp_path: Path) -> None:
+    LinUCB(problem, horizon=60, privacy=TARGET, path=tmp_path / "bandit").close()
     outcome = run(tmp_path / "bandit")
     assert outcome.exit_code == 0
     assert "The chain is intact." in outcome.output

@@ -109,6 +109,24 @@ def test_a_store_says_what_it_is(kind: str, tmp_path: Path, request: pytest.Fixt
     assert held(store.place)[0] == 0  # the place opens it again
 
 
+def test_a_store_knows_its_place_however_it_is_written(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = begun(place)
+    same: list[Place] = [place, store.place, str(place)]  # type: ignore[list-item]
+    others: list[Place] = [f"{place}2", "elsewhere", Path("elsewhere"), "", "postgresql://[#a", 3]  # type: ignore[list-item]
+    if isinstance(place, Path):
+        monkeypatch.chdir(place.parent)
+        same += ["bandit", Path("../stored/./bandit")]
+    else:
+        same += [place.replace("postgres:@", "postgres:secret@"), place.replace(" ", "%20")]
+        others += [place.replace("postgres:@", "other@"), place.replace("/postgres?", "/other?")]
+    assert [store.is_at(each) for each in same] == [True] * len(same)
+    assert [store.is_at(each) for each in others] == [False] * len(others)
+    store.close()
+    assert not MemoryStore().is_at(place)
+
+
 def test_memory_counts_and_can_be_closed() -> None:
     store = MemoryStore()
     assert store.sequence() == 0
