@@ -39,7 +39,15 @@ F64 = NDArray[np.float64]
 LEARNER, HEAD, SUMS, ROW, DECISION, SESSION = range(6)
 FORMAT = "discreet-learner"
 VERSION = 1
-MALFORMED = (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
+MALFORMED = (
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    struct.error,
+)
 """What code that expects a good file raises at a bad one."""
 
 _SEAL = 16  # bytes
@@ -317,6 +325,8 @@ def read(items: Iterable[Item]) -> Stored:
     """What the items say; CorruptFileError or FileVersionError if they are not a learner's."""
     try:
         return _read(sorted(items, key=lambda item: item[:2]))
+    except FileVersionError:
+        raise
     except MALFORMED:
         raise CorruptFileError(
             "path", "was truncated or altered; restore it from a backup"
@@ -367,7 +377,9 @@ def _document(item: Item) -> dict[str, Any]:
     if document.pop("format") != FORMAT:
         raise ValueError("not a learner")
     version = document.pop("version")
-    if type(version) is int and version > VERSION:
+    if type(version) is not int or version < 1:
+        raise ValueError("no version")
+    if version > VERSION:
         raise FileVersionError(
             "path",
             f"has format version {version} and this release reads up to {VERSION}; update discreet "
