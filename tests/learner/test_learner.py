@@ -4,6 +4,7 @@ import copy
 import math
 import os
 import pickle
+import struct
 import threading
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import discreet
 from discreet import Decision, LinUCB, Privacy, Problem
 from discreet.errors import (
     DecisionClosedError,
+    GivenUpWarning,
     HorizonReachedError,
     NotFiniteError,
     OutOfBoundsError,
@@ -68,9 +70,8 @@ def test_state_does_not_grow_with_rounds(variant: Named, problem: Problem) -> No
     learner = learner_for(variant, problem, horizon=4096)
 
     def numbers_kept() -> int:
-        state = whole_state(learner)["state"]
-        arrays = [state["actions"], *state["sums"].values()]
-        return sum(math.prod(array["shape"]) for array in arrays)
+        arrays = learner._curator._sums.arrays().values()
+        return sum(array.size for array in arrays) + len(whole_state(learner))
 
     for _ in range(10):
         learner.learn(learner.choose(np.eye(3)), 1)
@@ -82,8 +83,12 @@ def test_state_does_not_grow_with_rounds(variant: Named, problem: Problem) -> No
 
 def test_decisions_beyond_max_pending_are_given_up_oldest_first(problem: Problem) -> None:
     learner = LinUCB(problem, horizon=99, variant="nonprivate", max_pending=3)
-    decisions = [learner.choose(np.eye(3)) for _ in range(5)]
-    assert learner.waiting == 3
+    decisions = [learner.choose(np.eye(3)) for _ in range(3)]
+    assert learner.given_up == 0
+    for number in (1, 2):
+        with pytest.warns(GivenUpWarning, match="more than max_pending=3 decisions wait"):
+            decisions.append(learner.choose(np.eye(3)))
+        assert (learner.waiting, learner.given_up) == (3, number)
     with pytest.raises(DecisionClosedError, match="max_pending=3"):
         learner.learn(decisions[1], 1)
     learner.learn(decisions[2], 1)
@@ -92,8 +97,11 @@ def test_decisions_beyond_max_pending_are_given_up_oldest_first(problem: Problem
 def test_a_forgotten_decision_is_erased(problem: Problem) -> None:
     learner = LinUCB(problem, horizon=99, variant="nonprivate")
     decision = learner.choose([[0.123456, 0.0, 0.0]])
+    trace = struct.pack("<d", 0.123456)
+    assert any(trace in value for value in whole_state(learner).values())
     learner.forget(decision)
-    assert whole_state(learner)["state"]["waiting"] == []
+    assert not any(trace in value for value in whole_state(learner).values())
+    assert not learner._curator._waiting
     with pytest.raises(DecisionClosedError):
         learner.learn(decision, 1)
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from discreet import LinUCB, Privacy, Problem, load
-from discreet.curator import curator
+from discreet.curator.records import Records
 from discreet.errors import ParameterError
 from discreet.mechanism import _feedback as feedback
 from discreet.mechanism import strategies
 from discreet.mechanism._grid import Grid
 from discreet.mechanism.noise.sources import SeededNoise
 from discreet.mechanism.variants import named
-from helpers import died
+from helpers import died, full_disk, watched
 
 TARGET = Privacy(epsilon=1.0, delta=1e-6)
 PROBLEM = Problem(dim=2, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)
@@ -26,7 +26,7 @@ def seeded() -> SeededNoise:
 
 
 def test_a_promise_is_not_continued_with_noise_that_can_be_repeated(tmp_path: Path) -> None:
-    path = tmp_path / "kept"
+    path = tmp_path / "stored"
     LinUCB(PROBLEM, horizon=100, privacy=TARGET, path=path).close()
     with pytest.raises(ParameterError, match="noise_source: can be repeated"):
         load(path, noise_source=seeded())
@@ -35,7 +35,7 @@ def test_a_promise_is_not_continued_with_noise_that_can_be_repeated(tmp_path: Pa
 
 
 def test_a_promise_that_was_void_stays_void(tmp_path: Path) -> None:
-    path = tmp_path / "kept"
+    path = tmp_path / "stored"
     source = seeded()
     learner = LinUCB(PROBLEM, horizon=100, privacy=TARGET, path=path, noise_source=source)
     assert learner.ledger.card["epsilon"] is None
@@ -47,7 +47,7 @@ def test_a_promise_that_was_void_stays_void(tmp_path: Path) -> None:
 
 
 def test_floating_point_noise_says_what_its_proof_does_not_cover(tmp_path: Path) -> None:
-    path = tmp_path / "kept"
+    path = tmp_path / "stored"
     with LinUCB(PROBLEM, horizon=100, privacy=TARGET, noise="float", path=path) as learner:
         said = str(learner.guarantee)
         assert said.endswith("in floating point, whose rounding this does not cover.")
@@ -68,36 +68,30 @@ def test_what_a_file_cannot_hold_is_refused_before_it_is_written(tmp_path: Path)
     variant = named("tight").with_strategy(Mine())
     learner = LinUCB(PROBLEM, horizon=100, privacy=TARGET, variant=variant)
     with pytest.raises(ParameterError, match=r"variant: .* which a file cannot hold"):
-        learner.save(tmp_path / "kept")
+        learner.save(tmp_path / "stored")
     assert list(tmp_path.iterdir()) == []
     learner.learn(learner.choose([[1.0, 0.0]]), 1.0)
     assert learner.rows == 1
 
 
 def test_what_ended_a_block_stays_what_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "kept"
+    path = tmp_path / "stored"
     learner = LinUCB(PROBLEM, horizon=100, privacy=TARGET, path=path)
-    learner._curator._keeper._busy = True  # as an interrupted write leaves it
+    learner.learn(learner.choose([[1.0, 0.0]]), 1.0)
+    watched(learner).before = full_disk("commit")  # so that closing cannot write the sums
     with pytest.raises(KeyboardInterrupt), learner:
         raise KeyboardInterrupt
     load(path).close()
 
 
-def test_a_closed_learner_gives_up_its_files_even_on_a_full_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "kept"
+def test_a_closed_learner_gives_up_its_files_even_on_a_full_disk(tmp_path: Path) -> None:
+    path = tmp_path / "stored"
     learner = LinUCB(PROBLEM, horizon=100, privacy=TARGET, path=path)
     learner.learn(learner.choose([[1.0, 0.0]]), 1.0)
-    with monkeypatch.context() as full:
-        full.setattr("os.fsync", _fail)
-        learner.close()
+    watched(learner).before = full_disk("commit", "append")
+    learner.close()
     with load(path) as again:
         assert again.rows == 1
-
-
-def _fail(_: int) -> None:
-    raise OSError(28, "No space left on device")
 
 
 def test_smaller_draws_make_rounding_dearer() -> None:
@@ -125,21 +119,21 @@ def test_weights_that_cannot_be_computed_with_are_refused(
         strategies.Optimised(np.geomspace(1, 1e-9, 7)).encoder(7)
 
 
-def test_a_snapshot_that_cannot_be_made_does_not_undo_a_call(
+def test_sums_that_cannot_be_stored_do_not_undo_a_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    learner = LinUCB(PROBLEM, horizon=100, privacy=TARGET, path=tmp_path / "kept")
-    monkeypatch.setattr(curator, "_LONG", 1)
+    learner = LinUCB(PROBLEM, horizon=100, privacy=TARGET, path=tmp_path / "stored")
+    learner._curator._compact_at = 1
 
     def fail(*_: object) -> None:
         raise ValueError
 
     with monkeypatch.context() as broken:
-        broken.setattr(learner._curator._keeper, "compact", fail)
+        broken.setattr(Records, "compacted", fail)
         learner.learn(learner.choose([[1.0, 0.0]]), 1.0)
     assert learner.rows == 1
     learner.close()
-    with load(tmp_path / "kept") as again:
+    with load(tmp_path / "stored") as again:
         assert again.rows == 1
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from discreet import LinUCB, Problem
 from discreet import _canonical as canonical
-from discreet.curator import growing
-from discreet.curator.growing import GrowingLedger
+from discreet.curator import growing_ledger
+from discreet.curator.growing_ledger import GrowingLedger
 from discreet.errors import (
     BrokenLedgerError,
     FileVersionError,
@@ -27,15 +27,10 @@ from discreet.errors import (
 )
 from discreet.release import ledger as ledger_module
 from discreet.release.ledger import Entry, Ledger, fingerprint
-from helpers import TARGET, played
-from kept import Interrupting
+from helpers import TARGET, Interrupting, played, sha
 
 CARD = {"variant": "tight", "epsilon": 1.0, "delta": 1e-6, "mu": 0.25}
 NAME = "0123456789abcdef" * 2
-
-
-def sha(number: int) -> str:
-    return hashlib.sha256(b"%d" % number).hexdigest()
 
 
 def filled(releases: int = 3, card: dict | None = None) -> GrowingLedger:
@@ -122,7 +117,7 @@ def test_an_interrupt_anywhere_leaves_an_entry_or_nothing() -> None:
     for at in range(1, 10**4):
         ledger = filled(2)
         try:
-            with Interrupting(at, [ledger_module, growing, canonical]):
+            with Interrupting(at, [ledger_module, growing_ledger, canonical]):
                 ledger.append(3, 30, sha(3))
         except KeyboardInterrupt:
             assert text(ledger) in map(text, whole)
@@ -322,6 +317,15 @@ def test_a_rewound_state_is_refused(state: tuple, message: str) -> None:
     with pytest.raises(RewoundStateError, match=message):
         ledger.reconcile(*state)
     assert len(ledger) == 3
+
+
+def test_a_head_that_was_kept_elsewhere_must_come_up_in_the_ledger() -> None:
+    ledger = filled(3)
+    for head in (ledger.root, ledger.head, *(entry.chain for entry in ledger.entries)):
+        ledger.require_head(head)
+    for head in (filled(4).head, Ledger(CARD).head, "", "0" * 64, None, 3):
+        with pytest.raises(RewoundStateError, match="ledger_head: is not in the ledger"):
+            ledger.require_head(head)
 
 
 def test_a_ledger_that_is_far_behind_does_not_belong() -> None:

@@ -779,10 +779,7 @@ class Curator:
             )
 
     def _require_here(self, place: stores.Place | None) -> None:
-        held = self._store.place
-        if place is None or place == held:
-            return
-        if isinstance(held, Path) and Path(place).resolve() == held:
+        if place is None or self._store.is_at(place):
             return
         raise ParameterError(
             "path",

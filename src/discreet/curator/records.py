@@ -39,7 +39,15 @@ F64 = NDArray[np.float64]
 LEARNER, HEAD, SUMS, ROW, DECISION, SESSION = range(6)
 FORMAT = "discreet-learner"
 VERSION = 1
-MALFORMED = (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
+MALFORMED = (
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    struct.error,
+)
 """What code that expects a good file raises at a bad one."""
 
 _SEAL = 16  # bytes
@@ -113,6 +121,7 @@ class Head:
         waiting: decisions that wait.
         decisions: the seals of the waiting decisions, combined.
         since: the seals of the rows that are not in the stored sums, combined.
+        sessions: the seals of the sessions, combined.
         sums: the seal of the stored sums.
     """
 
@@ -123,6 +132,7 @@ class Head:
     waiting: int = 0
     decisions: int = 0
     since: int = 0
+    sessions: int = 0
     sums: int = 0
 
 
@@ -179,7 +189,9 @@ class Records:
                 item, seal = self._decision(change.number, opened[change.number])
                 puts.append(item)
                 if counts["rounds"] == session[0]:
-                    puts.append(self._session(*session))
+                    item, name = self._session(*session)
+                    puts.append(item)
+                    counts["sessions"] ^= name
                 counts["decisions"] ^= seal
                 counts["waiting"] += 1
                 counts["rounds"], counts["given_up"] = change.number + 1, change.lost
@@ -232,18 +244,22 @@ class Records:
             counts: a head that has the rounds and what was given up.
         """
         item, seal = self._sums(sums)
-        items, decisions = [_learner(document), item], 0
+        items, decisions, names = [_learner(document), item], 0, 0
         for number, action in waiting.items():
             item, one = self._decision(number, action)
             items.append(item)
             decisions ^= one
-        items += [self._session(first, name) for first, name in sessions]
+        for first, name in sessions:
+            item, one = self._session(first, name)
+            items.append(item)
+            names ^= one
         head = replace(
             counts,
             rows=sums.rows,
             summed=sums.rows,
             waiting=len(waiting),
             decisions=decisions,
+            sessions=names,
             sums=seal,
         )
         return [*items, self._head(head)], head
@@ -265,8 +281,8 @@ class Records:
         )
         return self.seal(ROW, change.row, contents)
 
-    def _session(self, first: int, name: str) -> Item:
-        return self.seal(SESSION, first, name.encode("ascii"))[0]
+    def _session(self, first: int, name: str) -> tuple[Item, int]:
+        return self.seal(SESSION, first, name.encode("ascii"))
 
     def _sums(self, sums: PrefixSums) -> tuple[Item, int]:
         position = sums.position
@@ -309,6 +325,8 @@ def read(items: Iterable[Item]) -> Stored:
     """What the items say; CorruptFileError or FileVersionError if they are not a learner's."""
     try:
         return _read(sorted(items, key=lambda item: item[:2]))
+    except FileVersionError:
+        raise
     except MALFORMED:
         raise CorruptFileError(
             "path", "was truncated or altered; restore it from a backup"
@@ -326,8 +344,15 @@ def _read(items: list[Item]) -> Stored:
     body, seal = codec.unseal(third)
     rows, since = _unsealed(codec, by_kind[ROW])
     waiting, decisions = _unsealed(codec, by_kind[DECISION])
-    sessions, _ = _unsealed(codec, by_kind[SESSION])
-    found = replace(head, waiting=len(waiting), decisions=decisions, since=since, sums=seal)
+    sessions, names = _unsealed(codec, by_kind[SESSION])
+    found = replace(
+        head,
+        waiting=len(waiting),
+        decisions=decisions,
+        since=since,
+        sessions=names,
+        sums=seal,
+    )
     numbers = [number for number, _ in rows]
     if found != head or numbers != list(range(head.summed + 1, head.rows + 1)):
         raise ValueError("the head counts something else")
@@ -352,7 +377,9 @@ def _document(item: Item) -> dict[str, Any]:
     if document.pop("format") != FORMAT:
         raise ValueError("not a learner")
     version = document.pop("version")
-    if type(version) is int and version > VERSION:
+    if type(version) is not int or version < 1:
+        raise ValueError("no version")
+    if version > VERSION:
         raise FileVersionError(
             "path",
             f"has format version {version} and this release reads up to {VERSION}; update discreet "

@@ -62,6 +62,9 @@ class Store(Protocol):
     def place(self) -> Path | str | None:
         """Where it is, to be shown and opened again; None if nothing outlives the process."""
 
+    def is_at(self, place: Place) -> bool:
+        """Whether somebody who names this place means this store."""
+
     @property
     def durable(self) -> bool:
         """Whether anything outlives the process. If not, items need not be given."""

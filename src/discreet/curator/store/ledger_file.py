@@ -71,15 +71,15 @@ class LedgerFile:
             lines: whole lines.
         """
         file = self._descriptor()
-        if self._torn:
-            self._cut()
         size, count = self._end
         if not first <= count <= first + len(lines):
             raise StoreError("path", f"{self.path} has other lines than it should; load it again")
         missing = lines[count - first :]
         data = b"".join(missing)
-        self._torn = True
         try:
+            if self._torn:
+                self._cut()
+            self._torn = True
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(file, rest) :]

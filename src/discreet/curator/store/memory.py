@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from discreet.curator.store import Commit
+from discreet.curator.store import Commit, Place
 
 
 class MemoryStore:
@@ -14,6 +14,11 @@ class MemoryStore:
     def __init__(self) -> None:
         """Start at 0."""
         self._sequence = 0
+
+    def is_at(self, place: Place) -> bool:
+        """It is nowhere."""
+        del place
+        return False
 
     def commit(self, change: Commit) -> None:
         """Count."""

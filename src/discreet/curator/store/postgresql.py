@@ -16,10 +16,11 @@ import hashlib
 import os
 import secrets
 import time
+import weakref
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from discreet.curator.store import UNFINISHED, Commit, Item, Opened, Place, unfinished
 from discreet.errors import (
@@ -56,7 +57,10 @@ _PUT = (
 )
 _DROP = "DELETE FROM discreet_item WHERE name = %s AND kind = %s AND number = %s"
 _APPEND = "INSERT INTO discreet_ledger VALUES (%s, %s, %s)"
+_OWNER = "SELECT owner FROM discreet_learner WHERE name = %s"
+_HELD_OWNER = f"{_OWNER} FOR SHARE"  # who stays the owner until the commit
 _LONGEST_NAME = 200
+_SECRETS = ("password", "sslpassword")  # of a URL's options, besides the password before the host
 _PATIENCE, _PAUSE = 10.0, 0.05  # seconds for which a lost connection's lock is waited for
 
 
@@ -73,15 +77,18 @@ class PostgresStore:
         self._owner = owner
         self._open = True
         self._process = os.getpid()
+        self._finalizer = weakref.finalize(self, _release, self._process, connection)
 
     @property
     def place(self) -> str:
         """The database's URL, without a password, and the learner's name."""
-        parts = urlsplit(self._address)
-        host = parts.netloc.rpartition("@")
-        user = host[0].partition(":")[0]
-        netloc = f"{user}@{host[2]}" if user else host[2]
-        return urlunsplit(parts._replace(netloc=netloc, fragment=self._name))
+        return _without_password(self._address, self._name)
+
+    def is_at(self, place: Place) -> bool:
+        """Whether this is the learner's URL, with a password or without."""
+        with contextlib.suppress(ParameterError):
+            return _without_password(*_parts(place)) == self.place
+        return False
 
     def commit(self, change: Commit) -> None:
         """Make a change, all of it or nothing; ``wipe`` is up to the server's vacuum."""
@@ -112,17 +119,17 @@ class PostgresStore:
         """Add lines at the end of the ledger."""
         connection = self._connected()
         with _translated(connection), connection.transaction():
-            owner = connection.execute(
-                "SELECT owner FROM discreet_learner WHERE name = %s FOR SHARE", (self._name,)
-            ).fetchone()
-            if owner != (self._owner,):
-                raise _overtaken()
-            held = connection.execute(
-                "SELECT number, line FROM discreet_ledger WHERE name = %s AND number >= %s",
-                (self._name, first),
-            ).fetchall()
+            self._require_owner(connection, _HELD_OWNER)
+            held = dict(
+                connection.execute(
+                    "SELECT number, line FROM discreet_ledger WHERE name = %s AND number >= %s",
+                    (self._name, first - 1),
+                ).fetchall()
+            )
+            if first and held.pop(first - 1, None) is None:
+                raise StoreError("path", "has a ledger with other lines than it should; load again")
             coming = dict(enumerate(lines, first))
-            if any(coming.pop(number, None) != bytes(line) for number, line in held):
+            if any(coming.pop(number, None) != bytes(line) for number, line in held.items()):
                 raise _overtaken()
             with connection.cursor() as many:
                 many.executemany(
@@ -131,14 +138,14 @@ class PostgresStore:
 
     def close(self) -> None:
         """Give up the lock and the connection."""
-        if self._open and self._process == os.getpid():
+        if self._process == os.getpid():
             self._open = False
-            _dismiss(self._connection)
+            self._finalizer()
 
     def discard(self) -> None:
         """Remove a learner that never counted."""
         if self._open:
-            with contextlib.suppress(StoreError):
+            with contextlib.suppress(StoreError, SecondWriterError):
                 connection = self._connected()
                 with _translated(connection), connection.transaction():
                     _remove_unfinished(connection, self._name, self._owner)
@@ -146,6 +153,7 @@ class PostgresStore:
 
     def abandon(self) -> None:
         """Leave the session to the parent: in the child the socket becomes a hole."""
+        self._finalizer.detach()
         self._open = False
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))  # never closed here
         with contextlib.suppress(Exception):
@@ -161,12 +169,24 @@ class PostgresStore:
             connection = _connect(self._address)
             try:
                 with _translated(connection):
+                    self._require_owner(connection, _OWNER)
                     _take(connection, self._name, patience=_PATIENCE)
-            except BaseException:
+            except BaseException as error:
                 _dismiss(connection)
+                if isinstance(error, StateInUseError):
+                    raise StoreError(
+                        "path", "is still held by the connection that broke; try again in a while"
+                    ) from None
                 raise
+            self._finalizer.detach()
+            self._finalizer = weakref.finalize(self, _release, self._process, connection)
             self._connection = connection
         return self._connection
+
+    def _require_owner(self, connection: Any, query: str) -> None:  # noqa: ANN401
+        """Refuse if somebody else has opened the learner since."""
+        if connection.execute(query, (self._name,)).fetchone() != (self._owner,):
+            raise _overtaken()
 
     def __repr__(self) -> str:
         return f"PostgresStore({self.place!r})"
@@ -306,6 +326,8 @@ def _connect(address: str) -> Any:  # noqa: ANN401
         connection = psycopg.connect(
             address, connect_timeout=10, application_name="discreet", autocommit=True
         )
+    except psycopg.ProgrammingError:  # whose message quotes the URL, password and all
+        raise _not_a_url() from None
     except psycopg.Error as error:
         raise StoreError("path", f"the database does not answer ({_first_line(error)})") from None
     try:
@@ -349,6 +371,18 @@ def _dismiss(connection: Any) -> None:  # noqa: ANN401
         connection.close()
 
 
+def _release(process: int, connection: Any) -> None:  # noqa: ANN401
+    """Close a connection, in the process that made it.
+
+    The server sees only later that it is closed, so the lock is given up before.
+    """
+    if os.getpid() != process:
+        return
+    with contextlib.suppress(Exception):
+        connection.execute("SELECT pg_advisory_unlock_all()")
+    _dismiss(connection)
+
+
 def _first_line(error: Exception) -> str:
     """The server's message; never its detail, which may quote a row."""
     diagnostic = getattr(getattr(error, "diag", None), "message_primary", None)
@@ -357,13 +391,29 @@ def _first_line(error: Exception) -> str:
 
 def _parts(place: Place) -> tuple[str, str]:
     """The address for the server, and the learner's name."""
-    parts = urlsplit(str(place))
-    name = unquote(parts.fragment)
+    address, _, fragment = str(place).partition("#")
+    try:
+        urlsplit(address)
+    except ValueError:
+        raise _not_a_url() from None
+    name = unquote(fragment)
     if not name or len(name) > _LONGEST_NAME or not name.isprintable():
         raise ParameterError(
             "path", "names no learner; end the database's URL with # and the learner's name"
         )
-    return urlunsplit(parts._replace(fragment="")), name
+    return address, name
+
+
+def _without_password(address: str, name: str) -> str:
+    """A URL that may be shown, and that leads to the learner if no password is needed."""
+    parts = urlsplit(address)
+    host = parts.netloc.rpartition("@")
+    user = host[0].partition(":")[0]
+    netloc = f"{user}@{host[2]}" if user else host[2]
+    options = parse_qsl(parts.query, keep_blank_values=True)
+    shown = urlencode([each for each in options if each[0] not in _SECRETS], safe="/")
+    query = f"?{shown}" if shown else ""
+    return f"{parts.scheme}://{netloc}{parts.path}{query}#{quote(name, safe=' /:')}"
 
 
 def _psycopg() -> Any:  # noqa: ANN401
@@ -373,6 +423,12 @@ def _psycopg() -> Any:  # noqa: ANN401
         raise BackendError(
             "path", "is a PostgreSQL database, which needs `pip install 'discreet[postgresql]'`"
         ) from None
+
+
+def _not_a_url() -> ParameterError:
+    return ParameterError(
+        "path", "is not a database's URL; give postgresql://user@host/database#name"
+    )
 
 
 def _overtaken() -> SecondWriterError:

@@ -15,7 +15,7 @@ import os
 import sqlite3
 import stat
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 from urllib.parse import quote
@@ -24,6 +24,7 @@ from discreet.curator.store import UNFINISHED, Commit, Item, Opened, Place, unfi
 from discreet.curator.store.ledger_file import LedgerFile, sync_folder
 from discreet.errors import (
     CorruptFileError,
+    DiscreetError,
     FileVersionError,
     MissingFileError,
     ParameterError,
@@ -50,7 +51,19 @@ CREATE TABLE item (
     kind INTEGER NOT NULL, number INTEGER NOT NULL, value BLOB NOT NULL,
     PRIMARY KEY (kind, number)
 ) WITHOUT ROWID
-"""
+""".strip()
+_ERRORS = (sqlite3.Error, UnicodeDecodeError)  # the latter when a message quotes damaged bytes
+_PASSING = {  # what is wrong with the disk or the system, and not with the file
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_INTERRUPT,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+}
 _SETTINGS = (
     "PRAGMA journal_mode=PERSIST",  # the fewest syncs a commit, of rollback journals
     "PRAGMA synchronous=EXTRA",
@@ -87,6 +100,12 @@ class SqliteStore:
         """The database's path."""
         return self._path
 
+    def is_at(self, place: Place) -> bool:
+        """Whether this is the database's path, however it is written."""
+        with contextlib.suppress(ParameterError):
+            return _path(place) == self._path
+        return False
+
     def commit(self, change: Commit) -> None:
         """Make a change, all of it or nothing."""
         database = self._ready()
@@ -103,7 +122,7 @@ class SqliteStore:
             if change.drops:
                 database.executemany(_DROP, change.drops)
             database.execute("COMMIT")
-        except sqlite3.Error as error:
+        except _ERRORS as error:
             self._roll_back()
             raise _trouble(self._path, error) from None
         except BaseException:
@@ -117,11 +136,12 @@ class SqliteStore:
         database = self._ready()
         try:
             return _sequence(database)
-        except sqlite3.Error as error:
+        except _ERRORS as error:
             raise _trouble(self._path, error) from None
 
     def append(self, first: int, lines: Sequence[bytes]) -> None:
         """Add lines at the end of the ledger."""
+        self._ready()
         self._require_unmoved()
         self._ledger.append(first, lines)
 
@@ -136,12 +156,12 @@ class SqliteStore:
 
     def discard(self) -> None:
         """Remove files that never counted, if they are still where they were made."""
-        known = list(self._known.items())
+        counts = True
+        with contextlib.suppress(DiscreetError):
+            counts = self.sequence() != UNFINISHED
         self.close()
-        for place, identity in known:
-            with contextlib.suppress(OSError):
-                if _identity(Path(place)) == identity:
-                    Path(place).unlink()
+        if not counts:
+            _remove(self._known)
 
     def abandon(self) -> None:
         """Leave everything to the parent: a child that closed the database could undo a commit."""
@@ -175,6 +195,8 @@ class SqliteStore:
                 same = _identity(place) == before
             except (FileNotFoundError, NotADirectoryError):
                 same = False
+            except OSError as error:
+                raise _trouble(self._path, error) from None
             if not same:
                 raise ReloadNeededError(
                     "path",
@@ -192,38 +214,39 @@ class SqliteStore:
 
 
 def create(place: Place, items: Iterable[Item], ledger: Sequence[bytes]) -> SqliteStore:
-    """New files that do not count yet; see `discreet.curator.store.create`."""
+    """New files that do not count yet; see `discreet.curator.store.create`.
+
+    The ledger comes first, for its lock, and is empty until the database says that it does not
+    count. So an empty database beside a ledger with lines is never taken for such a start.
+    """
     target = _new(place)
     beside = _beside(target)
-    _clear_unfinished(target)
-    made: list[Path] = []
+    made: dict[str, Identity] = {}
     try:
-        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
-        made.append(target)
+        _clear_unfinished(target)
         lines = LedgerFile(beside, create=True)
-        made.append(beside)
         try:
-            lines.append(0, ledger)
+            made[str(beside)] = lines.identity()
+            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+            made[str(target)] = _identity(target)
             database = _connect(target)
             try:
                 _fill(database, items)
+                lines.append(0, ledger)
                 sync_folder(target.parent)
                 return SqliteStore(target, database, lines)
             except BaseException:
                 database.close()
+                Path(f"{target}-journal").unlink(missing_ok=True)
                 raise
         except BaseException:
+            _remove(made)
             lines.close()
             raise
-    except BaseException as error:
-        for path in (*made, Path(f"{target}-journal")) if made else ():
-            with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
-        if isinstance(error, FileExistsError):
-            raise _exists(beside if target in made else target) from None
-        if isinstance(error, sqlite3.Error | OSError):
-            raise _trouble(target, error) from None
-        raise
+    except FileExistsError:
+        raise _exists(target if made else beside) from None
+    except (*_ERRORS, OSError) as error:
+        raise _trouble(target, error) from None
 
 
 def open(place: Place) -> Opened:  # noqa: A001  # as in `discreet.curator.store`
@@ -233,46 +256,45 @@ def open(place: Place) -> Opened:  # noqa: A001  # as in `discreet.curator.store
     if not beside.exists():
         _require_a_store(target)
         raise _missing(beside)
-    lines = _opened_ledger(beside)
+    if not beside.is_file():
+        raise CorruptFileError("path", f"{beside} is not a file; restore it from a backup")
     try:
-        database = _connect(target)
+        lines = LedgerFile(beside, create=False)
         try:
-            _require_format(database)
-            if database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-                raise _damaged()
-            sequence = _sequence(database)
-            if sequence == UNFINISHED:
-                raise unfinished()
-            items = database.execute("SELECT * FROM item WHERE kind >= 0").fetchall()
-            ledger = lines.read()
-            _tighten(target, beside)
-            return Opened(SqliteStore(target, database, lines), sequence, items, ledger)
+            database = _connect(target)
+            try:
+                sequence = _checked(database, beside.stat().st_size)
+                if sequence == UNFINISHED:
+                    raise unfinished()
+                items = database.execute("SELECT * FROM item WHERE kind >= 0").fetchall()
+                ledger = lines.read()
+                _tighten(target, beside)
+                return Opened(SqliteStore(target, database, lines), sequence, items, ledger)
+            except BaseException:
+                database.close()
+                raise
         except BaseException:
-            database.close()
+            lines.close()
             raise
-    except sqlite3.OperationalError as error:
-        lines.close()
-        raise _trouble(target, error) from None
-    except sqlite3.Error:
-        lines.close()
-        raise _damaged() from None
-    except BaseException:
-        lines.close()
-        raise
+    except (*_ERRORS, OSError) as error:
+        raise _unreadable(target, error) from None
 
 
 def ledger_of(place: Place) -> bytes:
     """The ledger beside a database, or the file itself if it is a ledger."""
     path = _path(place)
-    beside = _beside(path)
-    target = beside if beside.exists() else path
+    target = _beside(path)
     try:
+        if not target.exists():
+            target = path
         found = target.stat()
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST_LEDGER:
+            raise ParameterError("file", f"{target} is not a ledger; give the path of a file")
+        return target.read_bytes()
     except FileNotFoundError:
         raise MissingFileError("file", f"{target} does not exist; give a ledger's path") from None
-    if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST_LEDGER:
-        raise ParameterError("file", f"{target} is not a ledger; give the path of a file")
-    return target.read_bytes()
+    except OSError as error:
+        raise _trouble(target, error) from None
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -293,38 +315,51 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _fill(database: sqlite3.Connection, items: Iterable[Item]) -> None:
+    """Make a database that does not count yet, in one transaction."""
     database.execute("PRAGMA page_size=4096")
+    database.execute("BEGIN IMMEDIATE")
     database.execute(f"PRAGMA application_id={_APPLICATION}")
     database.execute(f"PRAGMA user_version={VERSION}")
-    database.execute("BEGIN IMMEDIATE")
     database.execute(_SCHEMA)
     database.execute(_PUT, (*_SEQUENCE, _number(UNFINISHED)))
     database.executemany(_PUT, items)
     database.execute("COMMIT")
 
 
+def _checked(database: sqlite3.Connection, ledger_size: int) -> int:
+    """The sequence number of a database in good order."""
+    if database.execute("PRAGMA page_count").fetchone() == (0,):
+        raise _damaged() if ledger_size else unfinished()
+    _require_format(database)
+    if database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+        raise _damaged()
+    return _sequence(database)
+
+
 def _require_format(database: sqlite3.Connection) -> None:
     kind = database.execute("PRAGMA application_id").fetchone()[0]
     version = database.execute("PRAGMA user_version").fetchone()[0]
-    tables = database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
-    if kind == 0 and not tables:
-        raise unfinished()
     if kind != _APPLICATION:
-        raise CorruptFileError("path", "is not a learner's database; restore it from a backup")
+        raise _foreign()
     if version > VERSION:
         raise FileVersionError(
             "path",
             f"has format version {version} and this release reads up to {VERSION}; update discreet "
             "to open it",
         )
+    if database.execute("SELECT sql FROM sqlite_schema").fetchall() != [(_SCHEMA,)]:
+        raise _damaged()
 
 
 def _sequence(database: sqlite3.Connection) -> int:
     row = database.execute(_READ, _SEQUENCE).fetchone()
     try:
-        return int(row[0])
+        sequence = int(row[0])
     except (TypeError, ValueError):
         raise _damaged() from None
+    if sequence < UNFINISHED or row[0] != _number(sequence):
+        raise _damaged()
+    return sequence
 
 
 def _number(sequence: int) -> bytes:
@@ -334,34 +369,49 @@ def _number(sequence: int) -> bytes:
 def _clear_unfinished(target: Path) -> None:
     """Remove a start that never finished; refuse if anything else is there."""
     beside = _beside(target)
-    if not target.exists() and not target.is_symlink():
-        if beside.exists() or beside.is_symlink():
-            raise _exists(beside)
+    there = [path for path in (target, beside) if os.path.lexists(path)]
+    if not there:
         return
+    lines = None
     try:
-        open(target).store.close()
-    except StateFileError as error:
-        if str(error) == str(unfinished()) or _is_empty(target):
-            for path in (target, beside, Path(f"{target}-journal")):
+        if beside in there:
+            lines = LedgerFile(beside, create=False)
+        if _never_finished(target, lines):
+            for path in (target, Path(f"{target}-journal"), beside):
                 path.unlink(missing_ok=True)
             return
-    raise _exists(target)
+    except (StateFileError, *_ERRORS, OSError):
+        pass  # somebody has it open, or it is something else
+    finally:
+        if lines is not None:
+            lines.close()
+    raise _exists(there[0])
 
 
-def _is_empty(target: Path) -> bool:
-    """Whether a crash left a file before anything was in it, with no ledger or an empty one."""
-    beside = _beside(target)
-    empty = target.is_file() and target.stat().st_size == 0
-    return empty and (not beside.exists() or beside.stat().st_size == 0)
-
-
-def _opened_ledger(beside: Path) -> LedgerFile:
+def _never_finished(target: Path, lines: LedgerFile | None) -> bool:
+    """Whether a crash left this of `create`, before the first commit."""
+    if lines is not None and _identity(lines.path) != lines.identity():
+        return False  # somebody was quicker
+    ledger_size = 0 if lines is None else lines.path.stat().st_size
+    if not target.exists():
+        return not ledger_size
+    if not target.is_file():
+        return False
+    database = _connect(target)
     try:
-        return LedgerFile(beside, create=False)
-    except FileNotFoundError:
-        raise _missing(beside) from None
-    except OSError as error:
-        raise _trouble(beside, error) from None
+        return _checked(database, ledger_size) == UNFINISHED
+    except StateFileError as error:
+        return str(error) == str(unfinished())
+    finally:
+        database.close()
+
+
+def _remove(made: Mapping[str, Identity]) -> None:
+    """Remove files, unless others are in their place by now."""
+    for place, identity in made.items():
+        with contextlib.suppress(OSError):
+            if _identity(place) == identity:
+                Path(place).unlink()
 
 
 def _require_a_store(target: Path) -> None:
@@ -369,17 +419,12 @@ def _require_a_store(target: Path) -> None:
     try:
         database = _connect(target)
         try:
-            _require_format(database)
-            if _sequence(database) == UNFINISHED:
+            if _checked(database, 0) == UNFINISHED:
                 raise unfinished()
         finally:
             database.close()
-    except sqlite3.OperationalError as error:
-        raise _trouble(target, error) from None
-    except sqlite3.Error:
-        raise CorruptFileError(
-            "path", "is not a learner's database; restore it from a backup"
-        ) from None
+    except _ERRORS as error:
+        raise _unreadable(target, error) from None
 
 
 def _beside(path: Path) -> Path:
@@ -398,6 +443,11 @@ def _path(place: Place) -> Path:
 
 def _plain(place: Place) -> Path:
     target = _path(place)
+    try:
+        folder = target.is_dir()
+        _beside(target).exists()  # its name may be too long when the other is not
+    except OSError as error:
+        raise _trouble(target, error) from None
     for suffix in _OWN_SUFFIXES:
         if target.name.lower().endswith(suffix):
             raise ParameterError(
@@ -405,7 +455,7 @@ def _plain(place: Place) -> Path:
                 f"ends in {suffix}, which is the name of a file beside a learner; give the "
                 "learner's own path, without such an ending",
             )
-    if target.is_dir():
+    if folder:
         raise ParameterError("path", f"{target} is a folder; give the name of a file in it")
     return target
 
@@ -477,6 +527,10 @@ def _missing(place: Path) -> MissingFileError:
     )
 
 
+def _foreign() -> CorruptFileError:
+    return CorruptFileError("path", "is not a learner's database; restore it from a backup")
+
+
 def _damaged() -> CorruptFileError:
     return CorruptFileError("path", "was truncated or altered; restore it from a backup")
 
@@ -487,6 +541,14 @@ def _overtaken() -> SecondWriterError:
         "was continued by another writer, so this learner's state is old; close it and load the "
         "file again",
     )
+
+
+def _unreadable(place: Path, error: Exception) -> StoreError | CorruptFileError:
+    """What went wrong while a database was read: the disk, or the file itself."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if isinstance(error, OSError) or code in _PASSING:
+        return _trouble(place, error)
+    return _foreign() if code == sqlite3.SQLITE_NOTADB else _damaged()
 
 
 def _trouble(place: Path, error: Exception) -> StoreError:

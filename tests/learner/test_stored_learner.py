@@ -1,4 +1,4 @@
-"""Learners that are kept in files: what is there, who may open it, and how it continues."""
+"""Learners that are stored: what is there, who may open it, and how it continues."""
 
 import shutil
 import stat
@@ -11,8 +11,11 @@ import pytest
 
 from discreet import LinUCB, Problem, load
 from discreet.curator import curator
+from discreet.curator.store import Place
 from discreet.errors import (
     DecisionClosedError,
+    GivenUpWarning,
+    MissingFileError,
     ParameterError,
     ReloadNeededError,
     StateExistsError,
@@ -32,6 +35,7 @@ from helpers import (
     restarted,
     seeded,
     unit_rows,
+    watched,
 )
 
 BATCHED = named("tight").with_schedule(batches(3))
@@ -45,27 +49,31 @@ KINDS = {
     "nonprivate": (named("nonprivate"), "exact"),
 }
 each_kind = pytest.mark.parametrize("kind", KINDS)
-SUFFIXES = ("", ".journal", ".ledger", ".lock")
 
 
-def kept(kind: str, problem: Problem, path: Path, **more: object) -> LinUCB:
-    """A learner that is in files from its start."""
+def stored(kind: str, problem: Problem, place: Place, **more: object) -> LinUCB:
+    """A learner that is stored from its start."""
     variant, noise = KINDS[kind]
-    return learner_for(variant, problem, noise=noise, path=path, **more)
+    return learner_for(variant, problem, noise=noise, path=place, **more)
+
+
+def other(place: Place) -> Place:
+    """Another place beside it."""
+    return place.with_name("other") if isinstance(place, Path) else f"{place}, the other"
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A place with a folder of its own, so that all files can be copied together."""
-    (tmp_path / "kept").mkdir()
-    return tmp_path / "kept" / "bandit"
+    """A file in a folder of its own."""
+    (tmp_path / "stored").mkdir()
+    return tmp_path / "stored" / "bandit"
 
 
 @each_kind
 def test_a_learner_that_was_never_closed_continues_where_it_was(
-    kind: str, problem: Problem, path: Path, tmp_path: Path
+    kind: str, problem: Problem, place: Place, tmp_path: Path
 ) -> None:
-    learner = played(kept(kind, problem, path), 10)
+    learner = played(stored(kind, problem, place), 10)
     waiting = [learner.choose(np.eye(3)) for _ in range(3)]
     learner.forget(waiting[0])
     found = crashed(learner, tmp_path / "crashed", noise_source=seeded(1))
@@ -74,7 +82,7 @@ def test_a_learner_that_was_never_closed_continues_where_it_was(
     assert found.ledger.holds(learner.release)
     release = learner.release
     died(learner)
-    found = load(path, noise_source=seeded(1))
+    found = load(place, noise_source=seeded(1))
     np.testing.assert_array_equal(found.release.gram, release.gram)
     np.testing.assert_array_equal(found.release.moment, release.moment)
     found.learn(waiting[1], 1)
@@ -82,13 +90,19 @@ def test_a_learner_that_was_never_closed_continues_where_it_was(
 
 
 @each_kind
-def test_after_every_single_call_the_files_hold_what_memory_holds(
-    kind: str, problem: Problem, path: Path, tmp_path: Path
+def test_after_every_single_call_the_store_holds_what_memory_holds(
+    kind: str, problem: Problem, place: Place, tmp_path: Path
 ) -> None:
-    learner = kept(kind, problem, path, max_pending=2)
+    learner = stored(kind, problem, place, max_pending=2)
     made: list[str] = []
+
+    def one_too_many() -> None:
+        with pytest.warns(GivenUpWarning):
+            made.append(learner.choose(np.eye(3)).id)
+
     calls = [
-        *[lambda: made.append(learner.choose(np.eye(3)).id)] * 3,  # the first is given up
+        *[lambda: made.append(learner.choose(np.eye(3)).id)] * 2,
+        one_too_many,  # the first is given up
         lambda: learner.learn(made[2], 0.5),
         lambda: learner.forget(made[1]),
         *[lambda: played(learner, 1)] * 2,  # in batches: the first release
@@ -101,20 +115,20 @@ def test_after_every_single_call_the_files_hold_what_memory_holds(
 
 
 @each_kind
-def test_what_is_kept_changes_nothing_about_what_is_learned(
-    kind: str, problem: Problem, path: Path
+def test_where_it_is_stored_changes_nothing_about_what_is_learned(
+    kind: str, problem: Problem, place: Place
 ) -> None:
-    # In memory, in files, and in files that are closed and opened: the same choices and releases.
+    # In memory, stored, and stored, closed and opened: the same choices and releases.
     variant, noise = KINDS[kind]
     sources = [seeded(4) for _ in range(3)]
     learners = [
         learner_for(variant, problem, noise=noise, noise_source=source) for source in sources
     ]
-    learners[1].save(path)
+    learners[1].save(place)
     rng = np.random.default_rng(3)
     for turn in range(14):
         if turn % 4 == 2:
-            learners[2] = restarted(learners[2], path.with_name("other"), noise_source=sources[2])
+            learners[2] = restarted(learners[2], other(place), noise_source=sources[2])
         actions, reward = unit_rows(rng, 4, 3), float(rng.uniform(-1, 1))
         made = [learner.choose(actions) for learner in learners]
         assert len({decision.index for decision in made}) == 1
@@ -126,13 +140,13 @@ def test_what_is_kept_changes_nothing_about_what_is_learned(
 
 @pytest.mark.parametrize("end", [LinUCB.close, died])
 def test_a_decision_takes_its_reward_after_any_number_of_restarts(
-    end: Callable[[LinUCB], None], problem: Problem, path: Path
+    end: Callable[[LinUCB], None], problem: Problem, place: Place
 ) -> None:
-    learner = LinUCB(problem, horizon=9, privacy=TARGET, path=path)
+    learner = LinUCB(problem, horizon=9, privacy=TARGET, path=place)
     old = learner.choose(np.eye(3))
     for _ in range(2):
         end(learner)
-        learner = load(path)
+        learner = load(place)
         learner.learn(learner.choose(np.eye(3)), 1)
     learner.learn(old.id, 1)
     assert (learner.rows, learner.waiting) == (3, 0)
@@ -140,13 +154,13 @@ def test_a_decision_takes_its_reward_after_any_number_of_restarts(
         with pytest.raises(DecisionClosedError):
             learner.learn(old, 1)
         end(learner)
-        learner = load(path)
+        learner = load(place)
 
 
 def test_a_decision_that_never_reached_the_disk_is_not_mistaken_for_a_later_one(
-    problem: Problem, path: Path, tmp_path: Path
+    problem: Problem, place: Place, tmp_path: Path
 ) -> None:
-    learner = LinUCB(problem, horizon=9, privacy=TARGET, path=path)
+    learner = LinUCB(problem, horizon=9, privacy=TARGET, path=place)
     known = learner.choose(np.eye(3))
     restored = crashed(learner, tmp_path / "crashed")
     lost = learner.choose(np.eye(3))
@@ -173,26 +187,26 @@ def test_the_ledger_file_is_the_ledger(problem: Problem, path: Path) -> None:
 # Who may open it, and where
 
 
-def test_four_files_for_their_owner_are_all_there_is(problem: Problem, path: Path) -> None:
+def test_two_files_for_their_owner_are_all_there_is(problem: Problem, path: Path) -> None:
     with LinUCB(problem, horizon=9, privacy=TARGET, path=path) as learner:
         played(learner, 3)
         learner.save()
         assert learner.path == path
     files = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
-    assert files == {f"bandit{suffix}": 0o600 for suffix in SUFFIXES}
+    assert files == {"bandit": 0o600, "bandit.ledger": 0o600}
 
 
-def test_a_learner_is_open_in_one_place_only(problem: Problem, path: Path) -> None:
-    learner = played(LinUCB(problem, horizon=9, privacy=TARGET, path=path), 2)
+def test_a_learner_is_open_in_one_place_only(problem: Problem, place: Place) -> None:
+    learner = played(LinUCB(problem, horizon=9, privacy=TARGET, path=place), 2)
     with pytest.raises(StateInUseError, match="close that one first"):
-        load(path)
+        load(place)
     learner.close()
     learner.close()  # more than once does no harm
-    with load(path) as restored:
+    with load(place) as restored:
         with pytest.raises(StateInUseError):
-            load(path)
+            load(place)
         assert restored.rows == 2
-    assert load(path).rows == 2
+    assert load(place).rows == 2
 
 
 def test_a_closed_learner_does_nothing_more(problem: Problem, path: Path) -> None:
@@ -224,12 +238,13 @@ def test_a_learner_in_memory_has_nothing_to_close(problem: Problem) -> None:
         learner.save()
 
 
-def test_a_learner_is_kept_in_one_place_only(problem: Problem, path: Path) -> None:
-    learner = LinUCB(problem, horizon=9, privacy=TARGET, path=path)
-    with pytest.raises(ParameterError, match="path: is not where this learner is kept"):
-        learner.save(path.with_name("other"))
-    assert not path.with_name("other").exists()
-    learner.save(path)
+def test_a_learner_is_stored_in_one_place_only(problem: Problem, place: Place) -> None:
+    learner = LinUCB(problem, horizon=9, privacy=TARGET, path=place)
+    with pytest.raises(ParameterError, match="path: is not where this learner is stored"):
+        learner.save(other(place))
+    with pytest.raises(MissingFileError):
+        load(other(place))
+    learner.save(place)
     assert played(learner, 1).rows == 1
 
 
@@ -254,37 +269,58 @@ def test_closed_files_can_be_moved(problem: Problem, path: Path, tmp_path: Path)
     assert (restored.rows, restored.path) == (2, tmp_path / "moved" / "bandit")
 
 
-# Snapshots
+# Rows, and sums in their place
 
 
-def test_a_snapshot_empties_the_journal(problem: Problem, path: Path) -> None:
-    journal = path.with_name("bandit.journal")
-    learner = LinUCB(problem, horizon=30, privacy=TARGET, path=path)
-    empty = len(journal.read_bytes().splitlines())
-    played(learner, 4)
-    assert len(journal.read_bytes().splitlines()) == empty + 8
-    learner.save()
-    assert len(journal.read_bytes().splitlines()) == empty
-    played(learner, 4).close()
-    assert len(journal.read_bytes().splitlines()) == empty
-    assert load(path).rows == 8
+def rows_stored(learner: LinUCB) -> int:
+    head = learner._curator._head
+    return head.rows - head.summed
 
 
-def test_a_long_journal_becomes_a_snapshot_by_itself(
-    problem: Problem, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_sums_take_the_place_of_rows_when_a_learner_is_saved_or_closed(
+    problem: Problem, place: Place, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(curator, "_LONG", 6)
-    learner = LinUCB(problem, horizon=40, privacy=TARGET, path=path)
+    learner = LinUCB(problem, horizon=30, privacy=TARGET, path=place)
+    played(learner, 4)
+    assert rows_stored(learner) == 4
+    learner.save()
+    assert rows_stored(learner) == 0
+    assert_same(crashed(learner, tmp_path / "saved"), learner)
+    played(learner, 4).close()
+    again = load(place)
+    assert (again.rows, rows_stored(again)) == (8, 0)
+
+
+def test_many_rows_become_sums_by_themselves(
+    problem: Problem, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(curator, "_COMPACT_AFTER", 3)
+    learner = LinUCB(problem, horizon=40, privacy=TARGET, path=place)
     for number in range(1, 11):
         played(learner, 1)
-        lines = path.with_name("bandit.journal").read_bytes().splitlines()
-        assert len(lines) == 1 + 2 * (number % 3)
+        assert rows_stored(learner) == number % 3
         if number in {3, 5}:
             assert_same(crashed(learner, tmp_path / str(number)), learner)
 
 
-def test_threads_share_a_kept_learner(problem: Problem, path: Path, tmp_path: Path) -> None:
-    learner = LinUCB(problem, horizon=100, privacy=TARGET, path=path)
+def test_many_decisions_that_wait_cost_no_more_than_a_few(problem: Problem, path: Path) -> None:
+    learner = LinUCB(problem, horizon=10**5, privacy=TARGET, path=path)
+    store = watched(learner)
+    for _ in range(11):
+        learner.choose_many([np.eye(3)] * 1000)
+    assert (learner.waiting, len(store.commits)) == (11_000, 11)
+    size = path.stat().st_size
+    learner.learn(learner.choose(np.eye(3)), 1)
+    learner.save()
+    for change in store.commits[11:]:  # a decision, a row, the sums: none holds all that wait
+        assert len(change.puts) + len(change.drops) <= 4
+    assert abs(path.stat().st_size - size) < 10**5
+    learner.close()
+    assert load(path).waiting == 11_000
+
+
+def test_threads_share_a_stored_learner(problem: Problem, place: Place, tmp_path: Path) -> None:
+    learner = LinUCB(problem, horizon=100, privacy=TARGET, path=place)
 
     def work() -> None:
         for turn in range(8):

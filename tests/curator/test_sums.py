@@ -1,4 +1,4 @@
-"""Sums in whole numbers: rows on the grid, within their bounds exactly, and never an overflow."""
+"""Noisy sums of rows: in whole numbers within their bounds exactly, and in floating point."""
 
 import itertools
 import math
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import LinUCB, Privacy, Problem, accounting
-from discreet.curator.exact import ExactSums, shortened
+from discreet.curator.sums import FloatSums, IntegerSums, PrefixSums, shortened, sums_of
 from discreet.errors import ParameterError
 from discreet.mechanism import Mechanism
 from discreet.mechanism._grid import COARSEST, FINEST, ROOM, Grid
@@ -50,11 +50,18 @@ def made(name: str, problem: Problem = PROBLEM, horizon: int = 60) -> Mechanism:
     return RULES[name].mechanism(setting, TARGET, noise="exact")
 
 
-class Quiet(ExactSums):
+class Quiet(IntegerSums):
     """The same sums with draws of zero: what is left is data."""
 
-    def _fresh(self, draws: int) -> np.ndarray:
-        return np.zeros_like(super()._fresh(draws))
+    def _draw(self, draws: int, release: int) -> np.ndarray:
+        return np.zeros_like(super()._draw(draws, release))
+
+
+def added(sums: PrefixSums, action: np.ndarray, reward: float) -> bool:
+    """Add a row with the noise of its step; whether that made a release."""
+    before = sums.position
+    sums.add(before.rows + 1, action, reward, sums.draw(before))
+    return sums.number > before.number
 
 
 def rows_in(mechanism: Mechanism, count: int, seed: int = 0) -> list[tuple[np.ndarray, float]]:
@@ -87,7 +94,7 @@ def test_without_noise_what_is_released_is_the_sum_of_rounded_rows_to_the_last_b
     for action, reward in rows_in(mechanism, 60):
         row = exactly(mechanism.grid, action, reward)
         waiting = [a + b for a, b in zip(waiting, row, strict=True)]
-        if held.add(action, reward, held.prepared()):
+        if added(held, action, reward):
             totals = [a + b for a, b in zip(totals, waiting, strict=True)]
             waiting = [Fraction(0)] * 9
             seen += 1
@@ -98,32 +105,129 @@ def test_without_noise_what_is_released_is_the_sum_of_rounded_rows_to_the_last_b
     assert seen == held.number > 2
 
 
+KINDS = pytest.mark.parametrize("noise", ["exact", "float"])
+
+
+def sums_for(name: str, noise: str, horizon: int = 60) -> tuple[Mechanism, PrefixSums]:
+    setting = Setting(problem=PROBLEM, horizon=horizon)
+    mechanism = RULES[name].mechanism(setting, TARGET, noise=noise)
+    assert sums_of(mechanism) is (IntegerSums if noise == "exact" else FloatSums)
+    return mechanism, sums_of(mechanism).begin(mechanism, SystemNoise())
+
+
+@KINDS
 @pytest.mark.parametrize("name", RULES)
-def test_sums_that_are_resumed_continue_to_the_bit(name: str) -> None:
-    mechanism = made(name)
-    source = SystemNoise()
-    straight = ExactSums.begin(mechanism, source)
-    resumed = ExactSums.resume(
-        mechanism, source, rows=0, released=0, number=0, arrays=copied(straight)
-    )
+def test_sums_that_are_resumed_continue_to_the_bit(name: str, noise: str) -> None:
+    mechanism, straight = sums_for(name, noise)
+    resumed = resumption(mechanism, straight)
     for action, reward in rows_in(mechanism, 40):
-        fresh = straight.prepared()
-        assert resumed.fits(fresh)
-        assert straight.add(action, reward, fresh.copy()) == resumed.add(action, reward, fresh)
-        resumed = ExactSums.resume(
-            mechanism,
-            source,
-            rows=resumed.rows,
-            released=resumed.released,
-            number=resumed.number,
-            arrays=copied(resumed),
-        )
-    for name_of, part in straight.state().items():
-        assert (part == resumed.state()[name_of]).all()
+        position = straight.position
+        fresh = straight.draw(position)
+        assert resumed.position == position
+        assert resumed.fits(fresh, position)
+        straight.add(position.rows + 1, action, reward, fresh.copy())
+        resumed.add(position.rows + 1, action, reward, fresh)
+        resumed = resumption(mechanism, resumed)
+    assert straight.rows == resumed.rows == 40
+    for name_of, part in straight.arrays().items():
+        assert (part == resumed.arrays()[name_of]).all()
 
 
-def copied(sums: ExactSums) -> dict[str, np.ndarray]:
-    return {name: part.copy() for name, part in sums.state().items()}
+def resumption(mechanism: Mechanism, sums: PrefixSums, **changed: object) -> PrefixSums:
+    position = sums.position
+    known = {
+        "rows": position.rows,
+        "released": position.released,
+        "number": position.number,
+        "arrays": {name: part.copy() for name, part in sums.arrays().items()},
+    }
+    return type(sums).resume(mechanism, SystemNoise(), **{**known, **changed})
+
+
+@KINDS
+@pytest.mark.parametrize("name", RULES)
+def test_a_position_says_in_advance_where_the_sums_will_be(name: str, noise: str) -> None:
+    mechanism, sums = sums_for(name, noise)
+    ahead = [sums.position]
+    for _ in range(60):
+        ahead.append(sums.next(ahead[-1]))
+    times = mechanism.schedule.times(60)
+    for place, (action, reward) in enumerate(rows_in(mechanism, 60), 1):
+        assert added(sums, action, reward) == (place in set(times))
+        assert sums.position == ahead[place]
+        assert sums.position.rows == sums.rows == place
+        assert sums.position.number == sums.number == mechanism.schedule.count(place)
+        assert sums.position.due == mechanism.schedule.after(sums.position.released)
+
+
+@KINDS
+@pytest.mark.parametrize("name", RULES)
+def test_noise_for_another_step_is_refused_and_changes_nothing(name: str, noise: str) -> None:
+    mechanism, sums = sums_for(name, noise)
+    rows = rows_in(mechanism, 12)
+    for action, reward in rows[:7]:
+        added(sums, action, reward)
+    position = sums.position
+    right = sums.draw(position)
+    before = {part: values.copy() for part, values in sums.arrays().items()}
+    width = right.shape[1]
+    action, reward = rows[7]
+    wrong = [
+        (9, right),
+        (8, np.zeros((len(right) + 1, width), right.dtype)),
+        (8, np.zeros((len(right), width + 1), right.dtype)),
+        (8, np.zeros(width, right.dtype)),
+        (8, right.astype(np.float32)),
+    ]
+    for number, noise_of in wrong:
+        with pytest.raises(ParameterError, match="noise: was drawn for another step"):
+            sums.add(number, action, reward, noise_of)
+        assert sums.position == position
+        for part, values in sums.arrays().items():
+            assert (values == before[part]).all()
+    sums.add(8, action, reward, right)
+    assert sums.rows == 8
+    after = {part: values.copy() for part, values in sums.arrays().items()}
+    sums.add(8, action, reward, right)  # once more does no harm
+    assert sums.rows == 8
+    for part, values in sums.arrays().items():
+        assert (values == after[part]).all()
+
+
+@KINDS
+@pytest.mark.parametrize("name", ["default", "gaussian", "square root", "tree of batches"])
+def test_sums_that_do_not_fit_their_mechanism_are_not_resumed(name: str, noise: str) -> None:
+    mechanism, sums = sums_for(name, noise)
+    for action, reward in rows_in(mechanism, 30):
+        added(sums, action, reward)
+    assert resumption(mechanism, sums).position == sums.position
+    position = sums.position
+    for changed in (
+        {"rows": position.released - 1},
+        {"rows": position.due},
+        {"released": position.released + 1},
+        {"released": position.released - 1},
+        {"number": position.number + 1},
+        {"number": position.number - 1},
+    ):
+        with pytest.raises(ValueError, match=r"do not fit|at another time"):
+            resumption(mechanism, sums, **changed)
+    for part, values in sums.arrays().items():
+        for wrong in (values[..., :-1], values.astype(np.float32)):
+            if wrong.shape == values.shape and wrong.dtype == values.dtype:
+                continue
+            arrays = {**sums.arrays(), part: wrong}
+            with pytest.raises(ValueError, match="another shape than their mechanism"):
+                resumption(mechanism, sums, arrays=arrays)
+
+
+def test_whole_numbers_larger_than_any_rows_make_are_not_resumed() -> None:
+    mechanism, sums = sums_for("gaussian", "exact")
+    for value in (ROOM + 1, -ROOM - 1):
+        arrays = {name: part.copy() for name, part in sums.arrays().items()}
+        arrays["totals"][0, 0] = value
+        with pytest.raises(ValueError, match="larger than any rows make them"):
+            resumption(mechanism, sums, arrays=arrays)
 
 
 @settings(max_examples=300, deadline=None)
@@ -140,7 +244,7 @@ def test_a_row_on_the_grid_keeps_its_bounds_exactly(
     if length == 0:
         return
     action = np.array(direction) / length * scale  # as long as it may be, and a trace more
-    held = ExactSums.begin(made("default", problem), SystemNoise())
+    held = IntegerSums.begin(made("default", problem), SystemNoise())
     row = [int(value) for value in held._rounded(action, share * 3 * scale)]
     grid = held._mechanism.grid
     assert grid is not None
@@ -260,8 +364,8 @@ def test_the_noise_has_the_stated_spread(name: str) -> None:
     found = []
     zero = np.zeros(3)
     for _ in range(200):
-        held = ExactSums.begin(mechanism, SystemNoise())
-        while not held.add(zero, 0.0, held.prepared()):
+        held = IntegerSums.begin(mechanism, SystemNoise())
+        while not added(held, zero, 0.0):
             pass
         gram, moment = np.empty((3, 3)), np.empty(3)
         held.unpack(0.0, gram, moment)
