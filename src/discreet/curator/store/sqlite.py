@@ -294,9 +294,9 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _fill(database: sqlite3.Connection, items: Iterable[Item]) -> None:
     database.execute("PRAGMA page_size=4096")
+    database.execute("BEGIN IMMEDIATE")
     database.execute(f"PRAGMA application_id={_APPLICATION}")
     database.execute(f"PRAGMA user_version={VERSION}")
-    database.execute("BEGIN IMMEDIATE")
     database.execute(_SCHEMA)
     database.execute(_PUT, (*_SEQUENCE, _number(UNFINISHED)))
     database.executemany(_PUT, items)
