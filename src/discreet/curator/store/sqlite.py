@@ -24,6 +24,7 @@ from discreet.curator.store import UNFINISHED, Commit, Item, Opened, Place, unfi
 from discreet.curator.store.ledger_file import LedgerFile, sync_folder
 from discreet.errors import (
     CorruptFileError,
+    DiscreetError,
     FileVersionError,
     MissingFileError,
     ParameterError,
@@ -43,6 +44,17 @@ _SEQUENCE = (
     -1,
     0,
 )  # the key of the sequence number, beside the items, whose kinds are not negative
+_PASSING = {  # errors that say nothing against the file
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_READONLY,
+}
 _LARGEST_LEDGER = 2**36  # bytes; a file that is longer was never a ledger
 
 _SCHEMA = """
@@ -79,7 +91,8 @@ class SqliteStore:
         self._database = database
         self._ledger = ledger
         self._open = True
-        self._finalizer = weakref.finalize(self, _release, os.getpid(), database, ledger)
+        self._process = os.getpid()
+        self._finalizer = weakref.finalize(self, _release, self._process, database, ledger)
         self._known = {str(path): _identity(path), str(ledger.path): ledger.identity()}
 
     @property
@@ -132,7 +145,8 @@ class SqliteStore:
                 self._roll_back()
                 self._keep_journal("DELETE")
         self._open = False
-        self._finalizer()
+        _release(self._process, self._database, self._ledger)
+        self._finalizer.detach()
 
     def discard(self) -> None:
         """Remove files that never counted, if they are still where they were made."""
@@ -146,7 +160,7 @@ class SqliteStore:
     def abandon(self) -> None:
         """Leave everything to the parent: a child that closed the database could undo a commit."""
         self._finalizer.detach()
-        self._open = False
+        self._open, self._process = False, -1
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._database))  # never closed here
         self._ledger.abandon()
 
@@ -159,8 +173,9 @@ class SqliteStore:
         return self._database
 
     def _roll_back(self) -> None:
+        """Undo what is not committed; in a forked child that is the parent's business."""
         with contextlib.suppress(sqlite3.Error):
-            if self._database.in_transaction:
+            if self._open and self._database.in_transaction:
                 self._database.execute("ROLLBACK")
 
     def _keep_journal(self, how: str) -> None:
@@ -250,12 +265,9 @@ def open(place: Place) -> Opened:  # noqa: A001  # as in `discreet.curator.store
         except BaseException:
             database.close()
             raise
-    except sqlite3.OperationalError as error:
+    except sqlite3.Error as error:
         lines.close()
-        raise _trouble(target, error) from None
-    except sqlite3.Error:
-        lines.close()
-        raise _damaged() from None
+        raise _refused(target, error, _damaged()) from None
     except BaseException:
         lines.close()
         raise
@@ -310,7 +322,7 @@ def _require_format(database: sqlite3.Connection) -> None:
     if kind == 0 and not tables:
         raise unfinished()
     if kind != _APPLICATION:
-        raise CorruptFileError("path", "is not a learner's database; restore it from a backup")
+        raise _foreign()
     if version > VERSION:
         raise FileVersionError(
             "path",
@@ -374,12 +386,8 @@ def _require_a_store(target: Path) -> None:
                 raise unfinished()
         finally:
             database.close()
-    except sqlite3.OperationalError as error:
-        raise _trouble(target, error) from None
-    except sqlite3.Error:
-        raise CorruptFileError(
-            "path", "is not a learner's database; restore it from a backup"
-        ) from None
+    except sqlite3.Error as error:
+        raise _refused(target, error, _foreign()) from None
 
 
 def _beside(path: Path) -> Path:
@@ -479,6 +487,17 @@ def _missing(place: Path) -> MissingFileError:
 
 def _damaged() -> CorruptFileError:
     return CorruptFileError("path", "was truncated or altered; restore it from a backup")
+
+
+def _foreign() -> CorruptFileError:
+    return CorruptFileError("path", "is not a learner's database; restore it from a backup")
+
+
+def _refused(place: Path, error: sqlite3.Error, otherwise: CorruptFileError) -> DiscreetError:
+    """Why a file could not be read: the disk's or the system's fault, or the file's own."""
+    code = getattr(error, "sqlite_errorcode", None)
+    passing = code is not None and code & 0xFF in _PASSING
+    return _trouble(place, error) if passing else otherwise
 
 
 def _overtaken() -> SecondWriterError:
