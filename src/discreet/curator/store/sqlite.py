@@ -214,9 +214,12 @@ def create(place: Place, items: Iterable[Item], ledger: Sequence[bytes]) -> Sqli
     made: list[Path] = []
     try:
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
-        made.append(target)
-        lines = LedgerFile(beside, create=True)
-        made.append(beside)
+        made += (target, beside)
+        try:
+            lines = LedgerFile(beside, create=True)
+        except FileExistsError:
+            made.remove(beside)
+            raise
         try:
             lines.append(0, ledger)
             database = _connect(target)
@@ -235,7 +238,7 @@ def create(place: Place, items: Iterable[Item], ledger: Sequence[bytes]) -> Sqli
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
         if isinstance(error, FileExistsError):
-            raise _exists(beside if target in made else target) from None
+            raise _exists(beside if made else target) from None
         if isinstance(error, sqlite3.Error | OSError):
             raise _trouble(target, error) from None
         raise
