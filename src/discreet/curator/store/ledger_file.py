@@ -43,14 +43,20 @@ class LedgerFile:
         if create:
             flags |= os.O_CREAT | os.O_EXCL
         self.path = path
+        self._process = os.getpid()
         self._file: int | None = os.open(path, flags, 0o600)
         try:
             _lock(self._file)
+            self._end = (os.fstat(self._file).st_size, 0)  # bytes and lines that surely count
+            self._torn = False  # whether the file may be longer than that
         except BaseException:
             self.close()
             raise
-        self._end = (os.fstat(self._file).st_size, 0)  # bytes and lines that surely count
-        self._torn = False  # whether the file may be longer than that
+
+    def __del__(self) -> None:
+        # An interrupt may come before anybody holds the file to close it.
+        if getattr(self, "_file", None) is not None and os.getpid() == self._process:
+            self.close()
 
     def read(self) -> bytes:
         """All whole lines. What a crash left of a last one is cut off by the next `append`."""
@@ -104,14 +110,14 @@ class LedgerFile:
         """Unlock and close; more than once does no harm.
 
         A lock belongs to everybody who inherited the open file. It is given up here as its owner,
-        so that no child keeps it alive.
+        so that no child keeps it alive; and first of all, so that no interrupt does.
         """
-        file, self._file = self._file, None
-        if file is None:
+        if self._file is None:
             return
         if FCNTL is not None:
             with contextlib.suppress(OSError):
-                FCNTL.flock(file, FCNTL.LOCK_UN)
+                FCNTL.flock(self._file, FCNTL.LOCK_UN)
+        file, self._file = self._file, None
         os.close(file)
 
     def abandon(self) -> None:

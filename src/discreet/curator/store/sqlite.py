@@ -44,6 +44,17 @@ _SEQUENCE = (
     -1,
     0,
 )  # the key of the sequence number, beside the items, whose kinds are not negative
+_PASSING = {  # errors that say nothing against the file
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_READONLY,
+}
 _LARGEST_LEDGER = 2**36  # bytes; a file that is longer was never a ledger
 
 _SCHEMA = """
@@ -92,7 +103,8 @@ class SqliteStore:
         self._database = database
         self._ledger = ledger
         self._open = True
-        self._finalizer = weakref.finalize(self, _release, os.getpid(), database, ledger)
+        self._process = os.getpid()
+        self._finalizer = weakref.finalize(self, _release, self._process, database, ledger)
         self._known = {str(path): _identity(path), str(ledger.path): ledger.identity()}
 
     @property
@@ -152,7 +164,8 @@ class SqliteStore:
                 self._roll_back()
                 self._keep_journal("DELETE")
         self._open = False
-        self._finalizer()
+        _release(self._process, self._database, self._ledger)
+        self._finalizer.detach()
 
     def discard(self) -> None:
         """Remove files that never counted, if they are still where they were made."""
@@ -166,7 +179,7 @@ class SqliteStore:
     def abandon(self) -> None:
         """Leave everything to the parent: a child that closed the database could undo a commit."""
         self._finalizer.detach()
-        self._open = False
+        self._open, self._process = False, -1
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._database))  # never closed here
         self._ledger.abandon()
 
@@ -179,8 +192,9 @@ class SqliteStore:
         return self._database
 
     def _roll_back(self) -> None:
+        """Undo what is not committed; in a forked child that is the parent's business."""
         with contextlib.suppress(sqlite3.Error):
-            if self._database.in_transaction:
+            if self._open and self._database.in_transaction:
                 self._database.execute("ROLLBACK")
 
     def _keep_journal(self, how: str) -> None:
@@ -533,6 +547,17 @@ def _foreign() -> CorruptFileError:
 
 def _damaged() -> CorruptFileError:
     return CorruptFileError("path", "was truncated or altered; restore it from a backup")
+
+
+def _foreign() -> CorruptFileError:
+    return CorruptFileError("path", "is not a learner's database; restore it from a backup")
+
+
+def _refused(place: Path, error: sqlite3.Error, otherwise: CorruptFileError) -> DiscreetError:
+    """Why a file could not be read: the disk's or the system's fault, or the file's own."""
+    code = getattr(error, "sqlite_errorcode", None)
+    passing = code is not None and code & 0xFF in _PASSING
+    return _trouble(place, error) if passing else otherwise
 
 
 def _overtaken() -> SecondWriterError:
