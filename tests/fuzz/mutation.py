@@ -29,13 +29,13 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
+from discreet.curator.growing import GrowingLedger
 
 import discreet
 from discreet import _canonical as canonical
 from discreet import learner as learners
 from discreet.curator import journal, keeping, storage
 from discreet.curator.curator import restored
-from discreet.curator.growing import GrowingLedger
 from discreet.errors import DiscreetError
 from discreet.mechanism.noise.sources import SeededNoise
 from discreet.mechanism.schedules import batches

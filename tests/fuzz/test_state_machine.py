@@ -18,18 +18,19 @@ from typing import Any, ClassVar
 
 import pytest
 from bookkeeping import KnownNoise, Model, Pair, digest, signature
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-
-import discreet
-from discreet.curator import curator, exact, journal, keeping, state, sums, waiting
 from discreet.curator.exact import ExactSums
 from discreet.curator.journal import Tail
 from discreet.curator.keeping import Keeper
 from discreet.curator.state import State
-from discreet.curator.sums import NoisySums
 from discreet.curator.waiting import Waiting
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from kept import Interrupting
+
+import discreet
+from discreet.curator import curator, exact, journal, keeping, state, sums, waiting
+from discreet.curator.sums import NoisySums
 from discreet.errors import (
     DecisionClosedError,
     DiscreetError,
@@ -45,7 +46,6 @@ from discreet.errors import (
 )
 from discreet.mechanism.schedules import batches
 from discreet.mechanism.strategies import SquareRoot
-from kept import Interrupting
 
 PROBLEM = discreet.Problem(dim=2, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)
 TARGET = discreet.Privacy(epsilon=1.0, delta=1e-6)

@@ -12,11 +12,11 @@ from discreet.curator import store as stores
 from discreet.curator.curator import DEFAULT_MAX_PENDING, Curator, Past
 from discreet.curator.growing_ledger import GrowingLedger
 from discreet.curator.sums import PrefixSums, sums_of
-from discreet.errors import CorruptFileError, ParameterError
+from discreet.errors import CorruptFileError, MissingFileError, ParameterError
 from discreet.mechanism import Mechanism, _codec
 from discreet.mechanism._perturbations import Perturbations
 from discreet.mechanism.noise.sources import NoiseSource, SystemNoise
-from discreet.release.ledger import fingerprint
+from discreet.release.ledger import Entry, fingerprint
 
 F64 = NDArray[np.float64]
 
@@ -84,7 +84,16 @@ def open(  # noqa: A001  # as in `store`
         if known_head is not None:
             ledger.require_head(known_head)
         curator = _restored(stored, found, ledger, source, supplied)
-        _reconcile(curator, found.store, ledger, supplied=supplied is not None)
+        missing = _missing_entry(curator, ledger, supplied=supplied is not None)
+        if found.missing is not None:
+            raise MissingFileError(
+                "path",
+                f"{found.missing} is missing, and the learner was not closed: its last changes may "
+                "be in that file, so restore it. If another program has opened the database since, "
+                "and folded it in, make an empty file of that name",
+            )
+        if missing is not None:
+            found.store.append(missing.number, [missing.line()])
     except BaseException:
         found.store.close()
         raise
@@ -172,17 +181,13 @@ def _sessions(stored: records.Stored) -> list[tuple[int, str]]:
     return stored.sessions
 
 
-def _reconcile(
-    curator: Curator, store: stores.Store, ledger: GrowingLedger, *, supplied: bool
-) -> None:
-    """Compare the state with its ledger, and add the one line that a crash may have cost it."""
+def _missing_entry(curator: Curator, ledger: GrowingLedger, *, supplied: bool) -> Entry | None:
+    """Compare the state with its ledger; the one entry that a crash may have cost the file."""
     release = curator.shown
     digest = fingerprint(release) if release.number else None
     if supplied and 0 < release.number == len(ledger):
         digest = ledger.entries[-1].sha256  # what was supplied need not come out the same
-    missing = ledger.reconcile(release.number, release.rows, digest)
-    if missing is not None:
-        store.append(missing.number, [missing.line()])
+    return ledger.reconcile(release.number, release.rows, digest)
 
 
 def _honest(mechanism: Mechanism, source: NoiseSource) -> Mechanism:

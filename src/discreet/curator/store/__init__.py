@@ -101,13 +101,16 @@ class Opened(NamedTuple):
         store: the store, held by this process.
         sequence: of its last commit.
         items: all of them.
-        ledger: the ledger's whole lines; an unfinished last line is already removed.
+        ledger: the ledger's whole lines; an unfinished last line is left out.
+        missing: a file without which the newest changes may be lost; it must be refused then, and
+            nothing may be written.
     """
 
     store: Store
     sequence: int
     items: list[Item]
     ledger: bytes
+    missing: Path | None = None
 
 
 def create(place: Place, items: Iterable[Item], ledger: Sequence[bytes]) -> Store:

@@ -1,12 +1,14 @@
-"""A learner in one SQLite file, with its ledger beside it.
+"""A learner in an SQLite file, with its ledger beside it.
 
-``PATH`` is the database and ``PATH.ledger`` the ledger; both are for their owner only. While a
-commit runs, and after a crash, SQLite's own ``PATH-journal`` is there too and belongs to it.
+``PATH`` is the database and ``PATH.ledger`` the ledger. While a learner is open, and after a crash,
+SQLite's own ``PATH-wal`` and ``PATH-shm`` are there too: the first holds commits that are not in
+the database's file yet, the second only helps to find them. All are for their owner only.
 
-SQLite runs with a rollback journal and ``synchronous=EXTRA``: after each commit everything is in
-the one file, so a copy of it is complete, and a file that was moved away underneath is noticed,
-which with a write-ahead log it would not be. Its own file locks last for a commit only and are not
-relied on: the ledger's lock refuses a second opener, the sequence number a second writer.
+SQLite runs with a write-ahead log and ``synchronous=FULL``: one sync a commit. Two things that it
+does not look after are looked after here. Before each commit the files are compared with those that
+are open, because SQLite writes on into a file that was moved away. And the database says whether a
+learner is open, so that a copy that was made without its log is refused. SQLite's own file locks
+are not relied on: the ledger's lock refuses a second opener, the sequence number a second writer.
 """
 
 import contextlib
@@ -39,22 +41,12 @@ VERSION = 1
 SUFFIX = ".ledger"
 
 _APPLICATION = 0x64697363  # "disc", in SQLite's field for what a file is
-_OWN_SUFFIXES = (SUFFIX, "-journal", "-wal", "-shm")
-_SEQUENCE = (
-    -1,
-    0,
-)  # the key of the sequence number, beside the items, whose kinds are not negative
-_PASSING = {  # errors that say nothing against the file
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_NOMEM,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_PROTOCOL,
-    sqlite3.SQLITE_READONLY,
-}
+_LOG = "-wal"  # SQLite's write-ahead log
+_EXTRAS = (_LOG, "-shm", "-journal")
+_OWN_SUFFIXES = (SUFFIX, *_EXTRAS)
+_SEQUENCE = (-1, 0)  # the key of the sequence number; kinds of items are not negative
+_STATUS = (-1, 1)  # the key under which the database says whether a learner is open
+_OPEN, _CLOSED = b"open", b"closed"
 _LARGEST_LEDGER = 2**36  # bytes; a file that is longer was never a ledger
 
 _SCHEMA = """
@@ -73,17 +65,19 @@ _PASSING = {  # what is wrong with the disk or the system, and not with the file
     sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_NOMEM,
     sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_PROTOCOL,
     sqlite3.SQLITE_READONLY,
 }
 _SETTINGS = (
-    "PRAGMA journal_mode=PERSIST",  # the fewest syncs a commit, of rollback journals
-    "PRAGMA synchronous=EXTRA",
+    "PRAGMA synchronous=FULL",
     "PRAGMA fullfsync=ON",  # macOS: through the drive's cache
+    "PRAGMA checkpoint_fullfsync=ON",
     "PRAGMA secure_delete=ON",  # what is dropped is overwritten
     "PRAGMA trusted_schema=OFF",
     "PRAGMA cell_size_check=ON",
     "PRAGMA mmap_size=0",
 )
+_FOLD_IN = "PRAGMA wal_checkpoint(TRUNCATE)"  # the log into the database
 _PUT = "INSERT OR REPLACE INTO item VALUES (?, ?, ?)"
 _DROP = "DELETE FROM item WHERE kind = ? AND number = ?"
 _STEP = "UPDATE item SET value = ? WHERE kind = ? AND number = ? AND value = ?"
@@ -97,15 +91,27 @@ class SqliteStore:
 
     durable = True
 
-    def __init__(self, path: Path, database: sqlite3.Connection, ledger: LedgerFile) -> None:
-        """Use `create` or `open`."""
+    def __init__(
+        self,
+        path: Path,
+        database: sqlite3.Connection,
+        ledger: LedgerFile,
+        *,
+        untouched: bool = False,
+    ) -> None:
+        """Use `create` or `open`; ``untouched`` is for looking at what must not be changed."""
         self._path = path
         self._database = database
         self._ledger = ledger
         self._open = True
         self._process = os.getpid()
-        self._finalizer = weakref.finalize(self, _release, self._process, database, ledger)
         self._known = {str(path): _identity(path), str(ledger.path): ledger.identity()}
+        held = (self._process, database, ledger, not untouched)
+        self._held = held
+        self._finalizer = weakref.finalize(self, _release, *held)
+        if not untouched:
+            _set_status(database, _OPEN)
+            self._known[f"{path}{_LOG}"] = _identity(f"{path}{_LOG}")
 
     @property
     def place(self) -> Path:
@@ -122,8 +128,6 @@ class SqliteStore:
         """Make a change, all of it or nothing."""
         database = self._ready()
         self._require_unmoved()
-        if change.wipe:
-            self._keep_journal("TRUNCATE")
         try:
             database.execute("BEGIN IMMEDIATE")
             step = (_number(change.after), *_SEQUENCE, _number(change.before))
@@ -141,7 +145,8 @@ class SqliteStore:
             self._roll_back()
             raise
         if change.wipe:
-            self._keep_journal("PERSIST")
+            with contextlib.suppress(*_ERRORS):  # committed either way
+                database.execute(_FOLD_IN)
 
     def sequence(self) -> int:
         """The sequence number after the last commit."""
@@ -158,13 +163,10 @@ class SqliteStore:
         self._ledger.append(first, lines)
 
     def close(self) -> None:
-        """Remove SQLite's journal, close both files and unlock."""
-        if self._open:
-            with contextlib.suppress(sqlite3.Error):
-                self._roll_back()
-                self._keep_journal("DELETE")
+        """Fold SQLite's log into the database, close both files and unlock."""
+        self._roll_back()
         self._open = False
-        _release(self._process, self._database, self._ledger)
+        _release(*self._held)
         self._finalizer.detach()
 
     def discard(self) -> None:
@@ -179,7 +181,7 @@ class SqliteStore:
     def abandon(self) -> None:
         """Leave everything to the parent: a child that closed the database could undo a commit."""
         self._finalizer.detach()
-        self._open, self._process = False, -1
+        self._open, self._held = False, (-1, *self._held[1:])
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._database))  # never closed here
         self._ledger.abandon()
 
@@ -196,11 +198,6 @@ class SqliteStore:
         with contextlib.suppress(sqlite3.Error):
             if self._open and self._database.in_transaction:
                 self._database.execute("ROLLBACK")
-
-    def _keep_journal(self, how: str) -> None:
-        """What becomes of SQLite's journal, with its copies of old pages, after a commit."""
-        with contextlib.suppress(sqlite3.Error):  # durable either way
-            self._database.execute(f"PRAGMA journal_mode={how}")
 
     def _require_unmoved(self) -> None:
         """Refuse if other files, or none, are where this learner has its own open."""
@@ -251,7 +248,7 @@ def create(place: Place, items: Iterable[Item], ledger: Sequence[bytes]) -> Sqli
                 return SqliteStore(target, database, lines)
             except BaseException:
                 database.close()
-                Path(f"{target}-journal").unlink(missing_ok=True)
+                _remove_extras(target)
                 raise
         except BaseException:
             _remove(made)
@@ -275,6 +272,7 @@ def open(place: Place) -> Opened:  # noqa: A001  # as in `discreet.curator.store
     try:
         lines = LedgerFile(beside, create=False)
         try:
+            missing = _missing_log(target)
             database = _connect(target)
             try:
                 sequence = _checked(database, beside.stat().st_size)
@@ -283,7 +281,8 @@ def open(place: Place) -> Opened:  # noqa: A001  # as in `discreet.curator.store
                 items = database.execute("SELECT * FROM item WHERE kind >= 0").fetchall()
                 ledger = lines.read()
                 _tighten(target, beside)
-                return Opened(SqliteStore(target, database, lines), sequence, items, ledger)
+                store = SqliteStore(target, database, lines, untouched=missing is not None)
+                return Opened(store, sequence, items, ledger, missing)
             except BaseException:
                 database.close()
                 raise
@@ -330,14 +329,37 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _fill(database: sqlite3.Connection, items: Iterable[Item]) -> None:
     """Make a database that does not count yet, in one transaction."""
-    database.execute("PRAGMA page_size=4096")
     database.execute("BEGIN IMMEDIATE")
     database.execute(f"PRAGMA application_id={_APPLICATION}")
     database.execute(f"PRAGMA user_version={VERSION}")
     database.execute(_SCHEMA)
     database.execute(_PUT, (*_SEQUENCE, _number(UNFINISHED)))
+    database.execute(_PUT, (*_STATUS, _CLOSED))
     database.executemany(_PUT, items)
     database.execute("COMMIT")
+
+
+def _set_status(database: sqlite3.Connection, status: bytes) -> None:
+    """Say in the database's own file, not only in its log, whether a learner is open."""
+    mode = database.execute("PRAGMA journal_mode=WAL").fetchone()
+    if mode != ("wal",):
+        raise sqlite3.OperationalError("no write-ahead log on this file system; use a local disk")
+    database.execute(_PUT, (*_STATUS, status))
+    database.execute(_FOLD_IN)
+
+
+def _missing_log(target: Path) -> Path | None:
+    """The log of a database that was never closed and has come without it."""
+    log, left_open = Path(f"{target}{_LOG}"), False
+    if log.exists():
+        return None
+    with contextlib.suppress(*_ERRORS):  # if it is no learner's, that is seen later
+        database = sqlite3.connect(f"file:{quote(str(target))}?mode=ro&immutable=1", uri=True)
+        try:
+            left_open = database.execute(_READ, _STATUS).fetchone() == (_OPEN,)
+        finally:
+            database.close()
+    return log if left_open else None
 
 
 def _checked(database: sqlite3.Connection, ledger_size: int) -> int:
@@ -391,8 +413,9 @@ def _clear_unfinished(target: Path) -> None:
         if beside in there:
             lines = LedgerFile(beside, create=False)
         if _never_finished(target, lines):
-            for path in (target, Path(f"{target}-journal"), beside):
-                path.unlink(missing_ok=True)
+            target.unlink(missing_ok=True)
+            _remove_extras(target)
+            beside.unlink(missing_ok=True)
             return
     except (StateFileError, *_ERRORS, OSError):
         pass  # somebody has it open, or it is something else
@@ -517,12 +540,29 @@ def _identity(place: str | Path) -> Identity:
     return found.st_dev, found.st_ino
 
 
-def _release(process: int, database: sqlite3.Connection, ledger: LedgerFile) -> None:
-    """Close both files, in the process that opened them."""
+def _release(
+    process: int,
+    database: sqlite3.Connection,
+    ledger: LedgerFile,
+    mark: bool,  # noqa: FBT001
+) -> None:
+    """Close both files, in the process that opened them, and say so in the database."""
     if os.getpid() != process:
         return
+    with contextlib.suppress(*_ERRORS):
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        if mark:
+            _set_status(database, _CLOSED)
     database.close()
     ledger.close()
+
+
+def _remove_extras(target: Path) -> None:
+    """Remove what SQLite leaves beside a database that is gone."""
+    for suffix in _EXTRAS:
+        with contextlib.suppress(OSError):
+            Path(f"{target}{suffix}").unlink(missing_ok=True)
 
 
 def _exists(place: Path) -> StateExistsError:
@@ -541,23 +581,12 @@ def _missing(place: Path) -> MissingFileError:
     )
 
 
-def _foreign() -> CorruptFileError:
-    return CorruptFileError("path", "is not a learner's database; restore it from a backup")
-
-
 def _damaged() -> CorruptFileError:
     return CorruptFileError("path", "was truncated or altered; restore it from a backup")
 
 
 def _foreign() -> CorruptFileError:
     return CorruptFileError("path", "is not a learner's database; restore it from a backup")
-
-
-def _refused(place: Path, error: sqlite3.Error, otherwise: CorruptFileError) -> DiscreetError:
-    """Why a file could not be read: the disk's or the system's fault, or the file's own."""
-    code = getattr(error, "sqlite_errorcode", None)
-    passing = code is not None and code & 0xFF in _PASSING
-    return _trouble(place, error) if passing else otherwise
 
 
 def _overtaken() -> SecondWriterError:
