@@ -309,10 +309,11 @@ def test_many_decisions_that_wait_cost_no_more_than_a_few(problem: Problem, path
     for _ in range(11):
         learner.choose_many([np.eye(3)] * 1000)
     assert (learner.waiting, len(store.commits)) == (11_000, 11)
-    size = path.stat().st_size
+    learner.save()
+    size, done = path.stat().st_size, len(store.commits)
     learner.learn(learner.choose(np.eye(3)), 1)
     learner.save()
-    for change in store.commits[11:]:  # a decision, a row, the sums: none holds all that wait
+    for change in store.commits[done:]:  # a decision, a row, the sums: none holds all that wait
         assert len(change.puts) + len(change.drops) <= 4
     assert abs(path.stat().st_size - size) < 10**5
     learner.close()

@@ -739,7 +739,7 @@ class Curator:
         )
         self._moving = (stores.create(place, items, list(self._ledger.lines())), head)
         try:
-            self._moving[0].commit(Commit(UNFINISHED, self._progress.sequence))
+            self._moving[0].commit(Commit(UNFINISHED, self._progress.sequence, wipe=True))
         finally:
             self._arrive()
 

@@ -45,7 +45,8 @@ class Commit(NamedTuple):
         after: the one that it gets.
         puts: items to write, in place of any with the same kind and number.
         drops: items to remove.
-        wipe: whether to leave no trace of what is removed, at the price of a slower commit.
+        wipe: whether to leave no trace of what is removed, and everything in its final place, at
+            the price of a slower commit.
     """
 
     before: int

@@ -101,6 +101,11 @@ class LedgerFile:
         self._end = (size + len(data), count + len(missing))
         self._torn = False
 
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._file is None
+
     def identity(self) -> tuple[int, int]:
         """Which file is open: device and number."""
         found = os.fstat(self._descriptor())

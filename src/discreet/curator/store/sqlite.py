@@ -106,9 +106,8 @@ class SqliteStore:
         self._open = True
         self._process = os.getpid()
         self._known = {str(path): _identity(path), str(ledger.path): ledger.identity()}
-        held = (self._process, database, ledger, not untouched)
-        self._held = held
-        self._finalizer = weakref.finalize(self, _release, *held)
+        self._held = (self._process, database, ledger, None if untouched else path)
+        self._finalizer = weakref.finalize(self, _release, *self._held)
         if not untouched:
             _set_status(database, _OPEN)
             self._known[f"{path}{_LOG}"] = _identity(f"{path}{_LOG}")
@@ -272,6 +271,7 @@ def open(place: Place) -> Opened:  # noqa: A001  # as in `discreet.curator.store
     try:
         lines = LedgerFile(beside, create=False)
         try:
+            _require_writable_format(target)
             missing = _missing_log(target)
             database = _connect(target)
             try:
@@ -280,7 +280,8 @@ def open(place: Place) -> Opened:  # noqa: A001  # as in `discreet.curator.store
                     raise unfinished()
                 items = database.execute("SELECT * FROM item WHERE kind >= 0").fetchall()
                 ledger = lines.read()
-                _tighten(target, beside)
+                extras = (Path(f"{target}{suffix}") for suffix in _EXTRAS)
+                _tighten(target, beside, *(path for path in extras if path.exists()))
                 store = SqliteStore(target, database, lines, untouched=missing is not None)
                 return Opened(store, sequence, items, ledger, missing)
             except BaseException:
@@ -348,6 +349,14 @@ def _set_status(database: sqlite3.Connection, status: bytes) -> None:
     database.execute(_FOLD_IN)
 
 
+def _require_writable_format(target: Path) -> None:
+    """Refuse a damaged header for which SQLite would only say that the file is read-only."""
+    with target.open("rb") as file:
+        header = file.read(20)
+    if header[:16] == b"SQLite format 3\0" and header[18:] not in {b"\1\1", b"\2\2"}:
+        raise _damaged()
+
+
 def _missing_log(target: Path) -> Path | None:
     """The log of a database that was never closed and has come without it."""
     log, left_open = Path(f"{target}{_LOG}"), False
@@ -368,6 +377,8 @@ def _checked(database: sqlite3.Connection, ledger_size: int) -> int:
         raise _damaged() if ledger_size else unfinished()
     _require_format(database)
     if database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+        raise _damaged()
+    if database.execute(_READ, _STATUS).fetchone() not in {(_OPEN,), (_CLOSED,)}:
         raise _damaged()
     return _sequence(database)
 
@@ -541,20 +552,26 @@ def _identity(place: str | Path) -> Identity:
 
 
 def _release(
-    process: int,
-    database: sqlite3.Connection,
-    ledger: LedgerFile,
-    mark: bool,  # noqa: FBT001
+    process: int, database: sqlite3.Connection, ledger: LedgerFile, path: Path | None
 ) -> None:
-    """Close both files, in the process that opened them, and say so in the database."""
-    if os.getpid() != process:
+    """Close both files, in the process that opened them; at ``path`` say so, if there is one.
+
+    SQLite folds its log in and removes it. If the database could not be told, an empty log stands
+    for that.
+    """
+    if os.getpid() != process or ledger.closed:
         return
+    told = path is None
     with contextlib.suppress(*_ERRORS):
         if database.in_transaction:
             database.execute("ROLLBACK")
-        if mark:
+        if path is not None:
             _set_status(database, _CLOSED)
+            told = True
     database.close()
+    if not told:
+        with contextlib.suppress(OSError):
+            Path(f"{path}{_LOG}").touch(mode=0o600)
     ledger.close()
 
 
