@@ -16,7 +16,7 @@ from discreet.curator.records import Head
 from discreet.curator.store import Commit, Place, Store
 from discreet.errors import StoreError
 from discreet.mechanism.noise.sources import NoiseSource, SeededNoise
-from discreet.mechanism.variants import WISHART, Named, TreeVariant
+from discreet.mechanism.variants import Named, TreeVariant, named
 
 TARGET = Privacy(epsilon=1.0, delta=1e-6)
 
@@ -28,7 +28,7 @@ def target(variant: Named) -> Privacy | None:
 
 def noise_of(variant: Named) -> str:
     """The default, exact noise, for variants that have it."""
-    wishart = isinstance(variant, TreeVariant) and variant.family is WISHART
+    wishart = isinstance(variant, TreeVariant) and variant.family is named("wishart").family
     return "float" if wishart else "exact"
 
 

@@ -38,7 +38,18 @@ class Privacy:
 
 
 def required(variant: str, privacy: Privacy | None) -> Privacy:
-    """The target, which this variant needs."""
+    """The target, which this variant needs.
+
+    Args:
+        variant: the name of the variant, for the message.
+        privacy: the target.
+
+    Returns:
+        The target, which is not None.
+
+    Raises:
+        ParameterError: if there is none.
+    """
     if privacy is None:
         raise ParameterError(
             "privacy", f"is missing; variant {variant!r} needs Privacy(epsilon=..., delta=...)"

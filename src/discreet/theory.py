@@ -47,6 +47,13 @@ def radius_terms(setting: Setting, bounds: NoiseBounds) -> RadiusTerms:
 
     Paper: prop:calc-beta, beta_t = sigma sqrt(2 ln(2/alpha) + ln det V_t - d ln rho_min)
     + S sqrt(rho_max) + gamma.
+
+    Args:
+        setting: problem, horizon and failure probability.
+        bounds: accurate bounds on the perturbations, shift included.
+
+    Returns:
+        The scale of the root, what is added under it, and what is added after it.
     """
     problem = setting.problem
     return RadiusTerms(
@@ -60,6 +67,14 @@ def radius_bound(setting: Setting, bounds: NoiseBounds, *, rounds: int) -> float
     """An upper bound on beta_t at t = ``rounds`` that needs no data. Paper: prop:calc-beta.
 
     sigma sqrt(2 ln(2/alpha) + d ln(rho_max/rho_min + t L^2/(d rho_min))) + S sqrt(rho_max) + gamma.
+
+    Args:
+        setting: problem, horizon and failure probability.
+        bounds: accurate bounds on the perturbations, shift included.
+        rounds: t, the round that is spoken of.
+
+    Returns:
+        The bound.
     """
     problem = setting.problem
     growth = bounds.rho_max + rounds * problem.action_norm**2 / problem.dim
@@ -83,13 +98,33 @@ def _bracket(setting: Setting, bounds: NoiseBounds) -> float:
 
 
 def regret_bound(setting: Setting, bounds: NoiseBounds) -> float:
-    """B sqrt(8n) [...], with probability at least 1 - alpha. Paper: thm:linucb-regret."""
+    """B sqrt(8n) [...], with probability at least 1 - alpha. Paper: thm:linucb-regret.
+
+    Args:
+        setting: problem, horizon and failure probability.
+        bounds: accurate bounds on the perturbations, shift included.
+
+    Returns:
+        The bound on the pseudo-regret at the horizon.
+    """
     scale = setting.problem.mean_reward_bound * math.sqrt(8 * setting.horizon)
     return scale * _bracket(setting, bounds)
 
 
 def gap_regret_bound(setting: Setting, bounds: NoiseBounds, *, gap: float) -> float:
-    """(8 B / gap) [...]^2, with probability at least 1 - alpha. Paper: thm:linucb-gap-regret."""
+    """(8 B / gap) [...]^2, with probability at least 1 - alpha. Paper: thm:linucb-gap-regret.
+
+    Args:
+        setting: problem, horizon and failure probability.
+        bounds: accurate bounds on the perturbations, shift included.
+        gap: the suboptimality gap.
+
+    Returns:
+        The bound on the pseudo-regret at the horizon.
+
+    Raises:
+        ParameterError: if the gap is not positive.
+    """
     gap = checks.positive("gap", gap)
     return 8 * setting.problem.mean_reward_bound / gap * _bracket(setting, bounds) ** 2
 
@@ -98,6 +133,13 @@ def gaussian_leading_term(setting: Setting, privacy: Privacy) -> float:
     """The inside of the O(.) of cor:regret_with_Gaussian, over B sqrt(n).
 
     sigma (d ln n + ln 1/alpha) + S L~ ln n sqrt(d (sqrt d + ln(n/alpha)) ln(1/delta) / epsilon).
+
+    Args:
+        setting: problem, horizon and failure probability.
+        privacy: the target.
+
+    Returns:
+        The term, whose constant is not known.
     """
     problem, dim, n = setting.problem, setting.problem.dim, setting.horizon
     spread = math.sqrt(dim) + math.log(n / setting.failure_prob)
@@ -114,6 +156,13 @@ def wishart_leading_term(setting: Setting, privacy: Privacy) -> float:
     (d^(1/4) + eps^(-1/2) ln(1/delta)^(1/4)) (d^(1/4) + ln(n/alpha)^(1/4)).
 
     As printed. The theorem gives another factor (ln(n) ln(8m/delta))^(1/4) in the second term (E9).
+
+    Args:
+        setting: problem, horizon and failure probability.
+        privacy: the target.
+
+    Returns:
+        The term, whose constant is not known.
     """
     problem, dim, n = setting.problem, setting.problem.dim, setting.horizon
     noise = math.pow(dim, 0.25) + math.pow(math.log(1 / privacy.delta), 0.25) / math.sqrt(
@@ -138,7 +187,15 @@ def minimax_scale(setting: Setting) -> float:
 
 
 def gap_scale(setting: Setting, *, gap: float) -> float:
-    """B / gap, what a squared leading term is multiplied by under a gap."""
+    """B / gap, what a squared leading term is multiplied by under a gap.
+
+    Args:
+        setting: problem, horizon and failure probability.
+        gap: the suboptimality gap.
+
+    Returns:
+        The factor.
+    """
     return setting.problem.mean_reward_bound / gap
 
 
@@ -150,6 +207,16 @@ def right_action_chance(*, epsilon: float, delta: float) -> float:
     contexts obey 1 - u <= e^epsilon v + delta and 1 - v <= e^epsilon u + delta. Added up:
     u + v >= 2 (1 - delta) / (1 + e^epsilon), with equality for randomised response, which is
     right with probability (e^epsilon + delta) / (1 + e^epsilon).
+
+    Args:
+        epsilon: the bound on the log ratio of probabilities.
+        delta: the probability outside that bound.
+
+    Returns:
+        The chance.
+
+    Raises:
+        ParameterError: if a number is out of range.
     """
     epsilon = checks.positive("epsilon", epsilon)
     if not 0.0 <= checks.finite("delta", delta) < 1.0:
@@ -165,6 +232,17 @@ def standard_dp_regret(*, horizon: int, epsilon: float, delta: float) -> float:
     coin, a wrong action costs 2, so no learner that is (epsilon, delta)-DP with respect to the
     current context as well has less, and randomised response has this. It falls in epsilon and in
     delta; at the ends of the claim's range, ln 2 and 1/4, it is n/2, twice what the claim says.
+
+    Args:
+        horizon: n, the number of rounds.
+        epsilon: the bound on the log ratio of probabilities.
+        delta: the probability outside that bound.
+
+    Returns:
+        The regret.
+
+    Raises:
+        ParameterError: if a number is out of range.
     """
     right_action_chance(epsilon=epsilon, delta=delta)  # its checks
     odds = math.exp(-epsilon)
@@ -187,6 +265,17 @@ def pulls_lower_bound(*, horizon: int, epsilon: float, gap: float) -> float:
     epsilon-DP learner whose expected regret is at most n^(3/4), rewards of plus or minus one, and
     n large enough (`pulls_bound_horizon`). The proof moves the arm's mean to gap above the best
     one, so the best mean plus the gap must not exceed 1.
+
+    Args:
+        horizon: n, the number of rounds.
+        epsilon: the bound on the log ratio of probabilities.
+        gap: the suboptimality gap.
+
+    Returns:
+        The number of pulls.
+
+    Raises:
+        ParameterError: if a number is out of range.
     """
     log_horizon = math.log(checks.count("horizon", horizon, least=2))
     return log_horizon / (100.0 * checks.positive("epsilon", epsilon) * _checked_gap(gap))
@@ -197,6 +286,16 @@ def pulls_bound_horizon(*, epsilon: float, gap: float) -> float:
 
     Paper: clm:LB_pulling_any_arms_many_times, "sufficiently large n". It needs
     2 n^(-0.19) / gap <= 1/2, and the bound itself to be at most n/2.
+
+    Args:
+        epsilon: the bound on the log ratio of probabilities.
+        gap: the suboptimality gap.
+
+    Returns:
+        The least n.
+
+    Raises:
+        ParameterError: if a number is out of range.
     """
     gap = _checked_gap(gap)
     least = max(2.0, math.pow(4.0 / gap, 1.0 / 0.19))
@@ -211,6 +310,17 @@ def private_regret_lower_bound(*, horizon: int, epsilon: float, n_arms: int) -> 
 
     Paper: cor:LB_private_MAB, with the constant of its proof: each of k - 1 arms is pulled as
     `pulls_lower_bound` says with probability 1/2, at its gap each time. Under the same conditions.
+
+    Args:
+        horizon: n, the number of rounds.
+        epsilon: the bound on the log ratio of probabilities.
+        n_arms: k, the number of arms.
+
+    Returns:
+        The regret.
+
+    Raises:
+        ParameterError: if a number is out of range.
     """
     log_horizon = math.log(checks.count("horizon", horizon, least=2))
     others = checks.count("n_arms", n_arms, least=2) - 1

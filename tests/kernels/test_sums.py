@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from discreet import LinUCB, Mechanism, Problem, Setting
-from discreet.curator.sums import NoisySums
+from discreet.curator.sums import FloatSums
 from discreet.kernels import _linalg as linalg
 from discreet.kernels import _sums as sums
 from discreet.kernels import _tree as tree
@@ -217,22 +217,23 @@ def test_sums_that_are_resumed_continue_to_the_bit(schedule: Schedule, name: str
     chosen, rng = mechanism(schedule, name), np.random.default_rng(8)
     rows = zip(unit_rows(rng, HORIZON, DIM), rng.uniform(-1, 1, HORIZON), strict=True)
     source, other_source = seeded(1), seeded(1)
-    straight = NoisySums.begin(chosen, source)
-    resumed = NoisySums.begin(chosen, other_source)
+    straight = FloatSums.begin(chosen, source)
+    resumed = FloatSums.begin(chosen, other_source)
     for turn, row in enumerate(rows):
         if turn % 5 == 0:
-            resumed = NoisySums.resume(
+            resumed = FloatSums.resume(
                 chosen,
                 other_source,
-                rows=resumed.rows,
-                released=resumed.released,
-                number=resumed.number,
-                arrays={part: array.copy() for part, array in resumed.state().items()},
+                rows=resumed.position.rows,
+                released=resumed.position.released,
+                number=resumed.position.number,
+                arrays={part: array.copy() for part, array in resumed.arrays().items()},
             )
-        released = straight.add(*row, straight.prepared())
-        assert resumed.add(*row, resumed.prepared()) == released
-        for part, array in straight.state().items():
-            np.testing.assert_array_equal(array, resumed.state()[part])
+        for held in (straight, resumed):
+            held.add(turn + 1, *row, held.draw(held.position))
+        assert resumed.position == straight.position
+        for part, array in straight.arrays().items():
+            np.testing.assert_array_equal(array, resumed.arrays()[part])
 
 
 @pytest.mark.parametrize("noise", ["exact", "float"])
@@ -272,13 +273,13 @@ def test_a_learner_that_is_saved_continues_to_the_bit(
 
 def test_counters_that_do_not_fit_the_schedule_are_refused() -> None:
     chosen = mechanism(SCHEDULES["batches"], "buffered")
-    noise = NoisySums.begin(chosen, seeded(0))
+    noise = FloatSums.begin(chosen, seeded(0))
     fitting = {"rows": 16, "released": 14, "number": 2}
     wrong = [{"rows": 13}, {"rows": 21}, {"released": 13}, {"released": 7}, {"number": 1}]
     for change in ({}, *wrong):
 
-        def resume(counters: dict[str, int]) -> NoisySums:
-            return NoisySums.resume(chosen, seeded(0), arrays=noise.state(), **counters)
+        def resume(counters: dict[str, int]) -> FloatSums:
+            return FloatSums.resume(chosen, seeded(0), arrays=noise.arrays(), **counters)
 
         if not change:
             assert resume(fitting).rows == 16
@@ -292,7 +293,7 @@ def test_an_interrupt_right_after_a_release_does_not_lose_the_next_one(
 ) -> None:
     setting = Setting(problem=problem, horizon=12)
     mechanism = named("tight").with_schedule(batches(3)).mechanism(setting, TARGET)
-    held = NoisySums.begin(mechanism, seeded(0))
+    held = FloatSums.begin(mechanism, seeded(0))
     row = np.zeros(problem.dim), 0.0
     step = sums.step
 
@@ -300,13 +301,16 @@ def test_an_interrupt_right_after_a_release_does_not_lose_the_next_one(
         step(*everything)
         raise KeyboardInterrupt
 
-    for _ in range(2):
-        held.add(*row, held.prepared())
+    for number in (1, 2):
+        held.add(number, *row, held.draw(held.position))
     monkeypatch.setattr(sums, "step", step_and_stop)
     with pytest.raises(KeyboardInterrupt):
-        held.add(*row, held.prepared())
+        held.add(3, *row, held.draw(held.position))
     monkeypatch.undo()
-    assert (held.rows, held.released, held.number) == (3, 3, 1)
-    made = [held.add(*row, held.prepared()) for _ in range(9)]
-    assert made == [False, False, True] * 3
-    assert (held.rows, held.released, held.number) == (12, 12, 4)
+    assert held.position == (3, 3, 1, 6)
+    releases = []
+    for number in range(4, 13):
+        held.add(number, *row, held.draw(held.position))
+        releases.append(held.position.number)
+    assert releases == [1, 1, 2, 2, 2, 3, 3, 3, 4]
+    assert held.position == (12, 12, 4, 15)

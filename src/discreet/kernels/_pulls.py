@@ -118,7 +118,7 @@ def learn(
 ) -> int:
     """Add a reward to its arm's tree, as `tree.step`, and bring that arm's index up to date.
 
-    Levels that start anew take their noise from ``normals``, lowest first, four numbers each;
+    Levels that start over take their noise from ``normals``, lowest first, four numbers each;
     where the unused ones start. ``last`` is the last reward that can come: a node that would be
     finished after it never shows, and takes none.
     """

@@ -54,7 +54,7 @@ class Sums(NamedTuple):
 
 
 def no_noise() -> Sharing:
-    """No noise at all."""
+    """The way of sharing where there is no noise to share."""
     nothing = np.empty(0)
     return Sharing(NO_NOISE, 0, False, nothing, nothing, np.empty((0, 0)))  # noqa: FBT003
 

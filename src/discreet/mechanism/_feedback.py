@@ -36,11 +36,11 @@ class Feedback(Protocol):
 
     @property
     def widest(self) -> float:
-        """The largest `spread`."""
+        """The largest `spread` of any release."""
 
     @property
     def narrowest(self) -> float:
-        """The smallest `spread`."""
+        """The smallest `spread` of any release."""
 
     def memory(self, size: int) -> Whole:
         """What is remembered before the first batch, for packed rows of this size."""
@@ -92,7 +92,7 @@ class HistoryFeedback:
         self.narrowest = 1.0 / float(np.diag(encoder).max())
 
     def memory(self, size: int) -> Whole:
-        """No noise yet."""
+        """Room for the noise of no release yet."""
         return np.empty((0, size), dtype=object)
 
     def spread(self, number: int) -> float:

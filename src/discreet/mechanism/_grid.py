@@ -47,12 +47,12 @@ class Grid:
 
     @property
     def action_step(self) -> float:
-        """The step of a feature."""
+        """The step of a feature, in the data's units."""
         return math.ldexp(1.0, self.action_exponent)
 
     @property
     def reward_step(self) -> float:
-        """The step of a reward."""
+        """The step of a reward, in the data's units."""
         return math.ldexp(1.0, self.reward_exponent)
 
     @property

@@ -117,7 +117,7 @@ class Schedule:
 
 @lru_cache(maxsize=64)
 def _counted(timing: schedule.Timing, horizon: int) -> int:
-    """One by one, which takes a while for long horizons, and is asked for again and again."""
+    """One by one, which takes a while for long horizons, so it is remembered."""
     return int(schedule.count(timing, horizon))
 
 
@@ -132,10 +132,33 @@ def batches(size: int) -> Schedule:
 
 
 def geometric(*, start: int = 20, ratio: float = 0.05) -> Schedule:
-    """A release whenever the rows have grown by a share ``ratio``: few, however long it runs."""
+    """A release whenever the rows have grown by a share ``ratio``: few, however long it runs.
+
+    Args:
+        start: how many rows the first release holds.
+        ratio: the share of its rows by which each later release grows.
+
+    Returns:
+        The schedule.
+
+    Raises:
+        ParameterError: if a number is out of range.
+    """
     return Schedule(start=start, ratio=ratio)
 
 
 def hybrid(*, start: int = 20, ratio: float = 0.2, root: float = 1.0) -> Schedule:
-    """Geometric at first, then every ``root`` * sqrt(t) rows."""
+    """Geometric at first, then every ``root`` * sqrt(t) rows.
+
+    Args:
+        start: how many rows the first release holds.
+        ratio: the share of its rows by which each later release grows.
+        root: the most rows between releases, in multiples of sqrt(t).
+
+    Returns:
+        The schedule.
+
+    Raises:
+        ParameterError: if a number is out of range.
+    """
     return Schedule(start=start, ratio=ratio, root=root)

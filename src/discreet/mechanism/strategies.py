@@ -28,8 +28,8 @@ from discreet.kernels import _buffers as buffers
 from discreet.kernels._sums import BUFFERS, MATRIX, TREE, Arrays, Sharing
 from discreet.mechanism._feedback import BufferFeedback, Feedback, HistoryFeedback
 
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
+_F64 = NDArray[np.float64]
+_I64 = NDArray[np.int64]
 
 MOST_WRITTEN_OUT = 4096  # releases for which a matrix is written out
 _WIDEST = 1e12  # how far apart weights may be
@@ -64,7 +64,7 @@ class Strategy(Protocol):
             The cost, not rounded up.
         """
 
-    def row_norms(self, releases: int, numbers: I64) -> F64:
+    def row_norms(self, releases: int, numbers: _I64) -> _F64:
         """The lengths of rows ``numbers`` (from 1, ascending) of the decoder, or upper bounds."""
 
     def sharing(self, releases: int) -> Sharing:
@@ -90,10 +90,10 @@ class Strategy(Protocol):
             number: how many releases there have been.
         """
 
-    def encoder(self, releases: int) -> F64:
+    def encoder(self, releases: int) -> _F64:
         """C written out, shape (draws, J)."""
 
-    def decoder(self, releases: int) -> F64:
+    def decoder(self, releases: int) -> _F64:
         """The matrix from draws to the noise of releases, shape (J, draws)."""
 
 
@@ -121,7 +121,7 @@ class Tree:
             return tree_length(depth=tree_depth(releases), contributions=contributions)
         return contributions * self.column_norm(releases)
 
-    def row_norms(self, releases: int, numbers: I64) -> F64:
+    def row_norms(self, releases: int, numbers: _I64) -> _F64:
         """sqrt(m), or the root of the most draws that any release up to that number holds."""
         if self.pan_private:
             return np.full(len(numbers), math.sqrt(tree_depth(releases)))
@@ -149,11 +149,11 @@ class Tree:
         levels = tree_depth(releases)
         return Arrays(*(np.zeros((rows, size), dtype) for rows in (levels, levels, levels + 1)))
 
-    def encoder(self, releases: int) -> F64:
+    def encoder(self, releases: int) -> _F64:
         """A row for each node that some release shows, and an empty one for each idle draw."""
         return _tree_matrices(releases, idle=self.pan_private)[0]
 
-    def decoder(self, releases: int) -> F64:
+    def decoder(self, releases: int) -> _F64:
         """Which draws are in which release."""
         return _tree_matrices(releases, idle=self.pan_private)[1]
 
@@ -189,7 +189,7 @@ class Buffered:
         object.__setattr__(self, "exponent", checks.within("exponent", exponent, 0.0, 0.9))
         object.__setattr__(self, "spacing", checks.within("spacing", spacing, 0.2, 5.0))
 
-    def mixture(self, releases: int) -> tuple[F64, F64]:
+    def mixture(self, releases: int) -> tuple[_F64, _F64]:
         """(decays, weights) of the buffers: c_k = sum of weight * decay^(k-1), and c_0 = 1."""
         if self.exponent == 0.0:
             return _NOTHING, _NOTHING
@@ -215,16 +215,16 @@ class Buffered:
         del every_round
         return contributions * self.column_norm(releases)
 
-    def row_norms(self, releases: int, numbers: I64) -> F64:
+    def row_norms(self, releases: int, numbers: _I64) -> _F64:
         """By running the recurrence on a single impulse."""
         return np.asarray(buffers.row_norms(*self.mixture(releases), numbers))
 
     def sharing(self, releases: int) -> Sharing:
-        """The buffers."""
+        """The decays and weights of the buffers, for the compiled loop."""
         return Sharing(BUFFERS, 0, False, *self.mixture(releases), _NO_MATRIX)  # noqa: FBT003
 
     def feedback(self, releases: int) -> Feedback:
-        """Buffers in fixed point."""
+        """The same buffers in fixed point."""
         return BufferFeedback(*self.mixture(releases))
 
     def float_arrays(self, releases: int, size: int) -> Arrays:
@@ -237,7 +237,7 @@ class Buffered:
         del number
         return _unbounded(len(self.mixture(releases)[0]), size)
 
-    def encoder(self, releases: int) -> F64:
+    def encoder(self, releases: int) -> _F64:
         """A lower triangular Toeplitz matrix."""
         decays, weights = self.mixture(releases)
         column = np.concatenate(
@@ -245,8 +245,8 @@ class Buffered:
         )
         return _lower_toeplitz(column)
 
-    def decoder(self, releases: int) -> F64:
-        """The product A C^-1."""
+    def decoder(self, releases: int) -> _F64:
+        """The product A C^-1, from draws to the noise of releases."""
         return _decoder(self.encoder(releases))
 
 
@@ -260,11 +260,11 @@ class _Written:
 
     nodes_hold_sums: ClassVar[bool] = False
 
-    def _matrices(self, releases: int) -> tuple[F64, F64]:
+    def _matrices(self, releases: int) -> tuple[_F64, _F64]:
         raise NotImplementedError
 
     def column_norm(self, releases: int) -> float:
-        """The longest column."""
+        """The longest column of the matrix, with room for rounding."""
         return float(np.linalg.norm(self.encoder(releases), axis=0).max()) * (1 + 1e-11)
 
     def person_cost(self, releases: int, contributions: int, *, every_round: bool) -> float:
@@ -272,12 +272,12 @@ class _Written:
         del every_round
         return contributions * self.column_norm(releases)
 
-    def row_norms(self, releases: int, numbers: I64) -> F64:
+    def row_norms(self, releases: int, numbers: _I64) -> _F64:
         """The lengths of the decoder's rows."""
         return np.asarray(np.linalg.norm(self.decoder(releases), axis=1)[numbers - 1])
 
     def sharing(self, releases: int) -> Sharing:
-        """The decoder."""
+        """The decoder written out, for the compiled loop."""
         decoder = self.decoder(releases).copy()  # a kernel's own
         return Sharing(MATRIX, 0, False, _NOTHING, _NOTHING, decoder)  # noqa: FBT003
 
@@ -294,12 +294,12 @@ class _Written:
         del releases
         return _unbounded(number, size)
 
-    def encoder(self, releases: int) -> F64:
-        """The matrix C."""
+    def encoder(self, releases: int) -> _F64:
+        """The matrix C, as it is written out."""
         return self._matrices(_few(releases))[0]
 
-    def decoder(self, releases: int) -> F64:
-        """The product A C^-1."""
+    def decoder(self, releases: int) -> _F64:
+        """The product A C^-1, from draws to the noise of releases."""
         return self._matrices(_few(releases))[1]
 
 
@@ -312,7 +312,7 @@ class SquareRoot(_Written):
 
     kind: ClassVar[str] = "square-root"
 
-    def _matrices(self, releases: int) -> tuple[F64, F64]:
+    def _matrices(self, releases: int) -> tuple[_F64, _F64]:
         column = np.cumprod(np.concatenate([[1.0], 1 - 0.5 / np.arange(1, releases)]))
         factor = _lower_toeplitz(column)
         return factor, factor
@@ -328,7 +328,7 @@ class Optimised(_Written):
 
     Attributes:
         weights: one for each release, all positive and within a factor of 10^12; as many as there
-            will be releases. A step takes O(J^3) time, and all are taken again by `load`.
+            will be releases. A step takes O(J^3) time, and `load` takes all of them.
         turns: steps of the fixed point, at most 10,000.
     """
 
@@ -351,7 +351,7 @@ class Optimised(_Written):
         """The longest column, with room for what another machine makes of the same weights."""
         return super().column_norm(releases) * (1 + 1e-7)
 
-    def _matrices(self, releases: int) -> tuple[F64, F64]:
+    def _matrices(self, releases: int) -> tuple[_F64, _F64]:
         if releases != len(self.weights):
             raise ParameterError(
                 "weights",
@@ -379,17 +379,17 @@ def _few(releases: int) -> int:
     return max(1, releases)
 
 
-def _lower_toeplitz(column: F64) -> F64:
+def _lower_toeplitz(column: _F64) -> _F64:
     return np.tril(toeplitz(column))
 
 
-def _decoder(encoder: F64) -> F64:
+def _decoder(encoder: _F64) -> _F64:
     ones = np.tril(np.ones_like(encoder))
     return np.tril(solve_triangular(encoder, ones.T, trans="T", lower=True).T)
 
 
 @lru_cache(maxsize=8)
-def _optimised(weights: tuple[float, ...], turns: int) -> tuple[F64, F64]:
+def _optimised(weights: tuple[float, ...], turns: int) -> tuple[_F64, _F64]:
     sums = np.tril(np.ones((len(weights), len(weights))))
     target = sums.T @ (np.array(weights)[:, None] * sums)
     dual = np.ones(len(weights))
@@ -414,7 +414,7 @@ def _optimised(weights: tuple[float, ...], turns: int) -> tuple[F64, F64]:
     return encoder, decoder
 
 
-def _tree_matrices(releases: int, *, idle: bool) -> tuple[F64, F64]:
+def _tree_matrices(releases: int, *, idle: bool) -> tuple[_F64, _F64]:
     """Node by node: which batches it holds, and which releases show it."""
     _few(releases)
     levels = tree_depth(releases)

@@ -29,8 +29,8 @@ from discreet.privacy import Guarantee, Privacy, required
 from discreet.problem import Problem, Setting
 from discreet.theory import NoiseBounds
 
-ShiftRule = Callable[[Any, Setting], tuple[float, NoiseBounds]]
-LeadingTerm = Callable[[Setting, Privacy], float]
+_ShiftRule = Callable[[Any, Setting], tuple[float, NoiseBounds]]
+_LeadingTerm = Callable[[Setting, Privacy], float]
 
 
 class Variant(Protocol):
@@ -87,11 +87,11 @@ class NoiseFamily:
 
     calibrated: Callable[[Setting, Privacy], NodeNoise]
     argument: str
-    leading_term: LeadingTerm | None = None
+    leading_term: _LeadingTerm | None = None
     gdp: "NoiseFamily | None" = None
 
 
-GAUSSIAN = NoiseFamily(
+_GAUSSIAN = NoiseFamily(
     calibrated=gaussian.GaussianNoise.calibrated,
     argument=gaussian.ARGUMENT,
     leading_term=theory.gaussian_leading_term,
@@ -99,14 +99,14 @@ GAUSSIAN = NoiseFamily(
         calibrated=gaussian.GaussianNoise.calibrated_by_gdp, argument=gaussian.GDP_ARGUMENT
     ),
 )
-WISHART = NoiseFamily(
+_WISHART = NoiseFamily(
     calibrated=wishart.WishartNoise.calibrated,
     argument=wishart.ARGUMENT,
     leading_term=theory.wishart_leading_term,
 )
 
 
-def bound_optimal(paper_shift: ShiftRule) -> ShiftRule:
+def bound_optimal(paper_shift: _ShiftRule) -> _ShiftRule:
     """The shift at the minimum of the bound of thm:linucb-regret, searched over ln(rho_min).
 
     At short horizons the bound has no minimum: it falls for ever as the regularizer grows, to a
@@ -141,7 +141,7 @@ class TreeVariant:
     name: str
     summary: str
     family: NoiseFamily
-    shift_rule: ShiftRule
+    shift_rule: _ShiftRule
     tree: str = "pan-private"
     calibration: str = "paper"
     private = True
@@ -155,7 +155,7 @@ class TreeVariant:
         self._calibrated_family()
 
     @property
-    def leading_term(self) -> LeadingTerm | None:
+    def leading_term(self) -> _LeadingTerm | None:
         """The corollary that speaks of this noise, if one does."""
         return self._calibrated_family().leading_term
 
@@ -424,31 +424,31 @@ _ROWS: tuple[Named, ...] = (
     TreeVariant(
         name="gaussian",
         summary="the paper's Gaussian noise, shifted by twice its norm bound",
-        family=GAUSSIAN,
+        family=_GAUSSIAN,
         shift_rule=gaussian.paper_shift,
     ),
     TreeVariant(
         name="gaussian-opt",
         summary="Gaussian noise with the shift at the minimum of the regret bound",
-        family=GAUSSIAN,
+        family=_GAUSSIAN,
         shift_rule=bound_optimal(gaussian.paper_shift),
     ),
     TreeVariant(
         name="wishart",
         summary="the paper's Wishart noise, shifted down by eq:c",
-        family=WISHART,
+        family=_WISHART,
         shift_rule=wishart.paper_shift,
     ),
     TreeVariant(
         name="wishart-opt",
         summary="Wishart noise with the shift at the minimum of the regret bound",
-        family=WISHART,
+        family=_WISHART,
         shift_rule=bound_optimal(wishart.paper_shift),
     ),
     TreeVariant(
         name="wishart-unshifted",
         summary="the paper's Wishart noise as it is drawn",
-        family=WISHART,
+        family=_WISHART,
         shift_rule=wishart.no_shift,
     ),
 )

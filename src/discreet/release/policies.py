@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from discreet import _checks as checks
 from discreet.release.confidence import Region
 
-F64 = NDArray[np.float64]
+_F64 = NDArray[np.float64]
 
 
 @runtime_checkable
 class Policy(Protocol):
-    """A rule for choosing."""
+    """A rule that turns a confidence set and a decision set into a choice."""
 
     @property
     def optimism(self) -> float:
@@ -28,7 +28,7 @@ class Policy(Protocol):
     def sampling(self) -> bool:
         """Whether the rule draws a parameter instead of adding a bonus."""
 
-    def choose(self, region: Region, actions: F64) -> int:
+    def choose(self, region: Region, actions: _F64) -> int:
         """The index of one of the K actions, given as rows, shape (K, d)."""
 
 
@@ -48,7 +48,7 @@ class UCB:
         """Check the factor."""
         checks.at_least("optimism", self.optimism, 0.0)
 
-    def choose(self, region: Region, actions: F64) -> int:
+    def choose(self, region: Region, actions: _F64) -> int:
         """The first action with the largest upper confidence bound."""
         return region.best(actions, self.optimism)
 
@@ -69,7 +69,7 @@ class Thompson:
         """Check the factor."""
         checks.at_least("optimism", self.optimism, 0.0)
 
-    def choose(self, region: Region, actions: F64) -> int:
+    def choose(self, region: Region, actions: _F64) -> int:
         """The first best action for the drawn parameter."""
         normals = np.random.default_rng().standard_normal(region.centre.size)
         return region.best_of_a_draw(actions, self.optimism, normals)
@@ -87,7 +87,7 @@ def to_json(policy: Policy) -> dict[str, Any] | None:
 
 
 def from_json(entry: dict[str, Any] | None) -> Policy | None:
-    """The policy again; KeyError, TypeError or ValueError if there is none such."""
+    """The policy of an entry; KeyError, TypeError or ValueError if there is none such."""
     return None if entry is None else RULES[entry["rule"]](optimism=entry["optimism"])
 
 

@@ -138,7 +138,7 @@ class Use(NamedTuple):
 
     @property
     def releases(self) -> int:
-        """How many there can be."""
+        """How many releases there can be, at least one."""
         return max(1, self.schedule.count(self.setting.horizon))
 
     @property

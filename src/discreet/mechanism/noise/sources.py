@@ -11,8 +11,8 @@ from scipy.special import gammainccinv, gammaincinv, ndtri
 from discreet.kernels import _discrete_gaussian as discrete_gaussian
 from discreet.kernels import _random as random
 
-F64 = NDArray[np.float64]
-U64 = NDArray[np.uint64]
+_F64 = NDArray[np.float64]
+_U64 = NDArray[np.uint64]
 
 _HALF = 2.0**-64
 
@@ -24,13 +24,13 @@ class NoiseSource(Protocol):
     def secret(self) -> bool:
         """True only if nobody can predict or repeat the numbers."""
 
-    def normals(self, count: int) -> F64:
+    def normals(self, count: int) -> _F64:
         """Standard normals, shape (count,)."""
 
-    def chi_squares(self, dofs: F64) -> F64:
+    def chi_squares(self, dofs: _F64) -> _F64:
         """One chi-square for each entry of ``dofs``."""
 
-    def words(self, count: int) -> U64:
+    def words(self, count: int) -> _U64:
         """Uniform 64-bit words, shape (count,), an array of the caller's own."""
 
 
@@ -50,7 +50,7 @@ class SystemNoise:
         self._stock = np.empty(0)
         self._lock = threading.Lock()
 
-    def normals(self, count: int) -> F64:
+    def normals(self, count: int) -> _F64:
         """Standard normals, shape (count,)."""
         with self._lock:
             if count > self._stock.size:
@@ -58,24 +58,24 @@ class SystemNoise:
             taken, self._stock = self._stock[:count], self._stock[count:]
         return taken
 
-    def _draw_normals(self, count: int) -> F64:
+    def _draw_normals(self, count: int) -> _F64:
         tail, upper = self._tails(count)
-        values: F64 = ndtri(tail)
+        values: _F64 = ndtri(tail)
         np.negative(values, out=values, where=upper)
         return values
 
-    def chi_squares(self, dofs: F64) -> F64:
+    def chi_squares(self, dofs: _F64) -> _F64:
         """One chi-square for each entry of ``dofs``."""
         tail, upper = self._tails(dofs.size)
         shape = 0.5 * dofs
-        values: F64 = 2.0 * np.where(upper, gammainccinv(shape, tail), gammaincinv(shape, tail))
+        values: _F64 = 2.0 * np.where(upper, gammainccinv(shape, tail), gammaincinv(shape, tail))
         return values
 
-    def words(self, count: int) -> U64:
+    def words(self, count: int) -> _U64:
         """Uniform 64-bit words, shape (count,), an array of the caller's own."""
         return np.frombuffer(os.urandom(8 * count), dtype=np.uint64).copy()
 
-    def _tails(self, count: int) -> tuple[F64, NDArray[np.bool_]]:
+    def _tails(self, count: int) -> tuple[_F64, NDArray[np.bool_]]:
         words = self.words(count)
         tail = ((words >> np.uint64(1)) + np.float64(0.5)) * _HALF
         return tail, (words & np.uint64(1)).astype(np.bool_)
@@ -90,19 +90,19 @@ class SeededNoise:
         """Start the simulator's generator from a seed sequence."""
         self._state = random.seed_state(sequence)
 
-    def normals(self, count: int) -> F64:
+    def normals(self, count: int) -> _F64:
         """Standard normals, shape (count,)."""
         values = np.empty(count)
         random.fill_normals(self._state, values)
         return values
 
-    def chi_squares(self, dofs: F64) -> F64:
+    def chi_squares(self, dofs: _F64) -> _F64:
         """One chi-square for each entry of ``dofs``."""
         values = np.empty(dofs.size)
         random.fill_chi_squares(self._state, dofs, values)
         return values
 
-    def words(self, count: int) -> U64:
+    def words(self, count: int) -> _U64:
         """Uniform 64-bit words, shape (count,), an array of the caller's own."""
         values = np.empty(count, dtype=np.uint64)
         discrete_gaussian.fill_words(self._state, values)
