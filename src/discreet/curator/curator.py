@@ -318,11 +318,14 @@ class Curator:
 
     def close(self) -> None:
         """Bring the store up to date and give it up; nothing more can be done with it then."""
-        if self._is_forked() or self._closed or not self._store.durable:
+        if self._is_forked() or not self._store.durable:
             return
 
         def work() -> None:
             with self._leading:
+                if self._closed:  # an interrupt may have come before the store was closed
+                    self._store.close()
+                    return
                 try:
                     with suppress(StoreError, ReloadNeededError):  # the store has everything
                         with self._staging:
@@ -374,6 +377,7 @@ class Curator:
             changes = self._staged_changes(request)
             sequence, doubt, applying, queue = self._progress
             self._progress = _Progress(sequence, doubt, applying, (*queue, *changes))
+            self._staged = True
         if changes:
             try:
                 self._see_through(changes[-1])
@@ -391,6 +395,7 @@ class Curator:
                 idle = self._progress
             changes = self._staged_changes(request)
             self._progress = _Progress(idle.sequence, None, tuple(changes))
+            self._staged = True
             try:
                 self._apply_all(changes)
                 self._progress = idle
@@ -401,16 +406,19 @@ class Curator:
         return changes
 
     def _staged_changes(self, request: _Request) -> list[Change]:
-        """Stage what is asked for; if a part of it is refused, nothing is staged."""
+        """Stage what is asked for; if a part of it is refused, nothing is staged.
+
+        The tail is ahead until the changes are in `_progress`, so `_staged` is left False.
+        """
+        if not self._staged:
+            self._restage()
         make, arguments = request
         self._staged = False
         try:
-            changes = make(arguments)
-            self._staged = True
-        finally:
-            if not self._staged:
-                self._restage()
-        return changes
+            return make(arguments)
+        except BaseException:
+            self._restage()
+            raise
 
     def _openings(self, actions: Sequence[F64]) -> list[Change]:
         """New decisions, for which the oldest are given up if too many wait."""
@@ -471,6 +479,7 @@ class Curator:
 
     def _restage(self) -> None:
         """Work out the tail again, from what is applied and what is still to come."""
+        self._staged = False
         self._tail = _Tail(self._sums.position, self._rounds, self._given_up)
         self._oldest = min(self._waiting, default=self._rounds)
         closing = self._tail.closing
@@ -543,16 +552,12 @@ class Curator:
         """`_settle`, if nobody leads a commit; then whatever is queued belongs to nobody."""
         if self._progress.idle() and self._moving is None and self._staged:
             return
-        if not self._leading.acquire(blocking=False):
+        if self._leading.locked():
             return
-        try:
-            with self._staging:
-                self._settle()
-                if len(self._inside) == 1 and self._progress.queue:
-                    self._progress = self._progress._replace(queue=())
-                    self._restage()
-        finally:
-            self._leading.release()
+        with self._leading, self._staging:
+            self._settle()
+            if len(self._inside) == 1 and self._progress.queue:
+                self._requeue(())
 
     def _settle_quietly(self) -> None:
         """The same for somebody who only looks, and waits for nobody."""
@@ -569,15 +574,25 @@ class Curator:
                 self._settle()
             queue = self._progress.queue
             if self._progress.doubt is None and queue[-len(changes) :] == tuple(changes):
-                self._progress = self._progress._replace(queue=queue[: -len(changes)])
-                self._restage()
+                self._requeue(queue[: -len(changes)])
 
     def _drop_failed(self) -> None:
-        """Drop changes whose callers were told that they failed, once it is known that they did."""
-        progress = self._progress
-        if progress.doubt is None and any(change.error is not None for change in progress.queue):
-            self._progress = progress._replace(queue=())
-            self._restage()
+        """Drop changes whose callers were told that they failed, once it is known that they did.
+
+        What was staged after them builds on them, and fails with them.
+        """
+        queue = self._progress.queue
+        error = next((change.error for change in queue if change.error is not None), None)
+        if self._progress.doubt is None and error is not None:
+            for change in queue:
+                change.error = error
+            self._requeue(())
+
+    def _requeue(self, queue: tuple[Change, ...]) -> None:
+        """Go on with other changes in the queue, and a tail that fits them."""
+        self._staged = False
+        self._progress = self._progress._replace(queue=queue)
+        self._restage()
 
     def _resolve(self) -> None:
         """Ask the store whether the commit in doubt happened."""
@@ -734,11 +749,12 @@ class Curator:
             return
         store, head = self._moving
         if store.sequence() == UNFINISHED:
+            self._moving = None
             store.discard()
         else:
             self._head = head
             self._store = store
-        self._moving = None
+            self._moving = None
 
     # Who may call, and with what
 

@@ -104,14 +104,14 @@ class LedgerFile:
         """Unlock and close; more than once does no harm.
 
         A lock belongs to everybody who inherited the open file. It is given up here as its owner,
-        so that no child keeps it alive.
+        so that no child keeps it alive; and first of all, so that no interrupt does.
         """
-        file, self._file = self._file, None
-        if file is None:
+        if self._file is None:
             return
         if FCNTL is not None:
             with contextlib.suppress(OSError):
-                FCNTL.flock(file, FCNTL.LOCK_UN)
+                FCNTL.flock(self._file, FCNTL.LOCK_UN)
+        file, self._file = self._file, None
         os.close(file)
 
     def abandon(self) -> None:

@@ -92,7 +92,8 @@ class SqliteStore:
         self._database = database
         self._ledger = ledger
         self._open = True
-        self._finalizer = weakref.finalize(self, _release, os.getpid(), database, ledger)
+        self._process = os.getpid()
+        self._finalizer = weakref.finalize(self, _release, self._process, database, ledger)
         self._known = {str(path): _identity(path), str(ledger.path): ledger.identity()}
 
     @property
@@ -152,7 +153,8 @@ class SqliteStore:
                 self._roll_back()
                 self._keep_journal("DELETE")
         self._open = False
-        self._finalizer()
+        _release(self._process, self._database, self._ledger)
+        self._finalizer.detach()
 
     def discard(self) -> None:
         """Remove files that never counted, if they are still where they were made."""
@@ -166,7 +168,7 @@ class SqliteStore:
     def abandon(self) -> None:
         """Leave everything to the parent: a child that closed the database could undo a commit."""
         self._finalizer.detach()
-        self._open = False
+        self._open, self._process = False, -1
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._database))  # never closed here
         self._ledger.abandon()
 
@@ -179,8 +181,9 @@ class SqliteStore:
         return self._database
 
     def _roll_back(self) -> None:
+        """Undo what is not committed; in a forked child that is the parent's business."""
         with contextlib.suppress(sqlite3.Error):
-            if self._database.in_transaction:
+            if self._open and self._database.in_transaction:
                 self._database.execute("ROLLBACK")
 
     def _keep_journal(self, how: str) -> None:
