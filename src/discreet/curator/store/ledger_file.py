@@ -43,14 +43,20 @@ class LedgerFile:
         if create:
             flags |= os.O_CREAT | os.O_EXCL
         self.path = path
+        self._process = os.getpid()
         self._file: int | None = os.open(path, flags, 0o600)
         try:
             _lock(self._file)
+            self._end = (os.fstat(self._file).st_size, 0)  # bytes and lines that surely count
+            self._torn = False  # whether the file may be longer than that
         except BaseException:
             self.close()
             raise
-        self._end = (os.fstat(self._file).st_size, 0)  # bytes and lines that surely count
-        self._torn = False  # whether the file may be longer than that
+
+    def __del__(self) -> None:
+        # An interrupt may come before anybody holds the file to close it.
+        if getattr(self, "_file", None) is not None and os.getpid() == self._process:
+            self.close()
 
     def read(self) -> bytes:
         """All whole lines. What a crash left of a last one is cut off by the next `append`."""
