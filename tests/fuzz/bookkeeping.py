@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import discreet
+from discreet.curator.records import LEARNER
 from discreet.mechanism import Mechanism
 from discreet.release import Release
+from helpers import whole_state
 
 F64 = NDArray[np.float64]
 Pair = tuple[float, float]
@@ -45,6 +47,7 @@ class Model:
     waiting: dict[str, Pair] = field(default_factory=dict)
     rows: tuple[tuple[Pair, float], ...] = ()
     closed: tuple[str, ...] = ()
+    given_up: int = 0
 
     def chosen(self, decision: str, action: Pair) -> Self:
         kept = list(self.waiting.items())
@@ -54,6 +57,7 @@ class Model:
             rounds=self.rounds + 1,
             waiting={**dict(kept), decision: action},
             closed=(*self.closed, *dropped),
+            given_up=self.given_up + len(dropped),
         )
 
     def learned(self, decision: str, reward: float) -> Self:
@@ -65,7 +69,7 @@ class Model:
         return replace(self, waiting=rest, closed=(*self.closed, decision))
 
     def signature(self) -> tuple[Any, ...]:
-        return self.rounds, len(self.rows), list(self.waiting.items())
+        return self.rounds, len(self.rows), self.given_up, list(self.waiting.items())
 
     def check(self, release: Release, base: F64) -> None:
         """Compare a release with the sum of the rows that should be in it."""
@@ -106,14 +110,22 @@ def whole_sums(mechanism: Mechanism, rows: tuple[tuple[Pair, float], ...]) -> tu
 
 def signature(learner: discreet.LinUCB) -> tuple[Any, ...]:
     """What `Model.signature` should be equal to."""
-    held = learner._curator._state.waiting._actions
-    waiting = [(name, tuple(action.tolist())) for name, action in held.items()]  # oldest first
-    return learner.rounds, learner.rows, waiting
+    counts = (learner.rounds, learner.rows, learner.given_up)  # whatever was left is settled
+    curator = learner._curator
+    waiting = [
+        (f"{curator._session(number)}-{number}", tuple(action.tolist()))
+        for number, action in sorted(curator._waiting.items())
+    ]
+    return *counts, waiting
+
+
+def next_id(learner: discreet.LinUCB, ahead: int = 0) -> str:
+    """The id of the next decision, or of one after it."""
+    return f"{learner._curator._name}-{learner.rounds + ahead}"
 
 
 def digest(learner: discreet.LinUCB) -> str:
-    """Of everything that is held: sums with their noise, and what waits."""
-    state = learner._curator._state
-    parts = [(name, part.tolist()) for name, part in sorted(state.sums.state().items())]
-    whole = repr((parts, state.counters(), signature(learner)))
-    return hashlib.sha256(whole.encode()).hexdigest()
+    """Of all data that is held: sums with their noise, what waits, the counts."""
+    counts = signature(learner)
+    parts = {key: value for key, value in whole_state(learner).items() if key[0] != LEARNER}
+    return hashlib.sha256(repr((counts, sorted(parts.items()))).encode()).hexdigest()

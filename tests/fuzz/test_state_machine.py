@@ -1,51 +1,57 @@
-"""Any calls in any order, with bad input, full disks, interrupts and restarts among them.
+"""Any calls in any order, with bad input, stores that fail, interrupts and restarts among them.
 
 A model in plain Python says what has to come out. Noise is known (`bookkeeping.KnownNoise`), so
-releases are compared with exact sums of rows. Nothing is synced here: `os.fsync` does nothing, or
-fails on purpose; that syncing is in the right places is tested elsewhere.
+releases are compared with exact sums of rows. Whatever happens, a learner goes on by itself: it is
+loaded again only to see that the files hold the same. Nothing is synced here; that syncing is in
+the right places is tested elsewhere.
 """
 
 import contextlib
 import gc
 import os
 import shutil
+import sqlite3
 import tempfile
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from bookkeeping import KnownNoise, Model, Pair, digest, signature
-from discreet.curator.exact import ExactSums
-from discreet.curator.journal import Tail
-from discreet.curator.keeping import Keeper
-from discreet.curator.state import State
-from discreet.curator.waiting import Waiting
+from bookkeeping import KnownNoise, Model, Pair, digest, next_id, signature
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from kept import Interrupting
 
 import discreet
-from discreet.curator import curator, exact, journal, keeping, state, sums, waiting
-from discreet.curator.sums import NoisySums
+from discreet.curator import curator, growing_ledger, opening, records, store, sums
+from discreet.curator.records import Records
+from discreet.curator.store import ledger_file, memory, sqlite
+from discreet.curator.store.ledger_file import LedgerFile
+from discreet.curator.store.sqlite import SqliteStore
+from discreet.curator.sums import PrefixSums
 from discreet.errors import (
     DecisionClosedError,
     DiscreetError,
     EmptyDecisionSetError,
+    GivenUpWarning,
     HorizonReachedError,
     NotFiniteError,
     OutOfBoundsError,
     ParameterError,
     ReloadNeededError,
     ShapeError,
+    StateExistsError,
+    StateFileError,
     StateInUseError,
+    StoreError,
     UnknownDecisionError,
 )
 from discreet.mechanism.schedules import batches
 from discreet.mechanism.strategies import SquareRoot
+from interrupting import Interrupting
 
 PROBLEM = discreet.Problem(dim=2, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)
 TARGET = discreet.Privacy(epsilon=1.0, delta=1e-6)
@@ -66,13 +72,15 @@ actions = st.tuples(numbers, numbers)
 rewards = numbers
 sets = st.lists(actions, min_size=1, max_size=4)
 picks = st.integers(0, 10**6)
-probes = st.sampled_from(["save", "choose", "drop", "close"])
-calls = st.sampled_from(["choose", "learn", "learn", "forget", "save"])
+probes = st.sampled_from(["look", "save", "choose", "drop", "close"])
+calls = st.sampled_from(
+    ["choose", "choose_many", "learn", "learn", "learn_many", "forget", "save", "release"]
+)
 
 BAD_SETS: list[tuple[Any, type[DiscreetError]]] = [
     ([], EmptyDecisionSetError),
     ([[]], EmptyDecisionSetError),
-    (0.51234567, EmptyDecisionSetError),
+    (0.51234567, ShapeError),
     ([0.11234567, 0.21234567], ShapeError),
     ([[0.11234567] * 3], ShapeError),
     ([[[0.11234567] * 2]], ShapeError),
@@ -98,59 +106,54 @@ BAD_REWARDS: list[tuple[Any, type[DiscreetError]]] = [
 ]
 # Where an interrupt comes, before the call or after it.
 PLACES: list[tuple[type, str]] = [
-    (State, "take_in"),
-    (Waiting, "open"),
-    (Waiting, "take"),
-    (ExactSums, "add"),
-    (NoisySums, "add"),
-    (Keeper, "record"),
-    (Keeper, "settle"),
-    (Keeper, "note"),
-    (Keeper, "compact"),
-    (Tail, "append"),
-    (Tail, "cut"),
+    (PrefixSums, "add"),
+    (PrefixSums, "draw"),
+    (Records, "encoded"),
+    (Records, "compacted"),
+    (SqliteStore, "commit"),
+    (SqliteStore, "sequence"),
+    (SqliteStore, "append"),
+    (LedgerFile, "append"),
 ]
-MODULES = (curator, exact, journal, keeping, state, sums, waiting)
+# What a first save needs.
+STARTS: list[tuple[Any, str]] = [
+    (SqliteStore, "commit"),
+    (SqliteStore, "sequence"),
+    (LedgerFile, "append"),
+    (os, "open"),
+    (os, "fstat"),
+    (sqlite, "_fill"),
+]
+MODULES = (curator, growing_ledger, ledger_file, memory, opening, records, sqlite, store, sums)
 
 
 @contextlib.contextmanager
-def failing(name: str, first: int, times: int) -> Iterator[None]:
-    """A function of `os` raises OSError at its first-th call and a few after it."""
-    real, seen = getattr(os, name), [0]
-
-    def fails(*arguments: object, **options: object) -> object:
-        seen[0] += 1
-        if first <= seen[0] < first + times:
-            raise OSError(28, "No space left on device")
-        return real(*arguments, **options)
-
-    setattr(os, name, fails)
-    try:
-        yield
-    finally:
-        setattr(os, name, real)
-
-
-@contextlib.contextmanager
-def interrupted(place: tuple[type, str], *, after: bool) -> Iterator[None]:
-    """An interrupt right before or right after the first call of a method."""
+def wrong(
+    place: tuple[Any, str], error: BaseException, first: int = 1, times: int = 1, *, after: bool
+) -> Iterator[None]:
+    """A function raises, before or after its work, at its first-th call and a few after it."""
     owner, name = place
     real, seen = getattr(owner, name), [0]
 
-    def stopped(*arguments: object, **options: object) -> object:
+    def fails(*arguments: object, **options: object) -> object:
         seen[0] += 1
-        if seen[0] == 1 and not after:
-            raise KeyboardInterrupt
+        bad = first <= seen[0] < first + times
+        if bad and not after:
+            raise error.with_traceback(None)
         found = real(*arguments, **options)
-        if seen[0] == 1:
-            raise KeyboardInterrupt
+        if bad:
+            raise error.with_traceback(None)
         return found
 
-    setattr(owner, name, stopped)
+    setattr(owner, name, fails)
     try:
         yield
     finally:
         setattr(owner, name, real)
+
+
+def trouble() -> StoreError:
+    return StoreError("path", "has no room")
 
 
 class AnyCalls(RuleBasedStateMachine):
@@ -165,18 +168,17 @@ class AnyCalls(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "learner"):
-            with contextlib.suppress(ReloadNeededError):  # after a failure only
-                self.learner.close()
+            self.learner.close()
         shutil.rmtree(self.folder)
 
     @initialize(
         name=st.sampled_from(sorted(LEARNERS)),
-        kept=st.sampled_from([True, True, True, False]),
+        stored=st.sampled_from([True, True, True, False]),
         clip=st.booleans(),
         horizon=st.integers(3, 30),
         most=st.integers(1, 6),
     )
-    def start(self, *, name: str, kept: bool, clip: bool, horizon: int, most: int) -> None:
+    def start(self, *, name: str, stored: bool, clip: bool, horizon: int, most: int) -> None:
         variant, noise = LEARNERS[name]
         self.clip = clip
         self.model = Model(horizon, most)
@@ -189,7 +191,7 @@ class AnyCalls(RuleBasedStateMachine):
             on_violation="clip" if clip else "error",
             max_pending=most,
             noise_source=KnownNoise(),
-            path=self.path if kept else None,
+            path=self.path if stored else None,
         )
         self.base = self.learner.release.gram.copy()
         if name != "wishart":
@@ -199,7 +201,7 @@ class AnyCalls(RuleBasedStateMachine):
     # Helpers.
 
     @property
-    def kept(self) -> bool:
+    def stored(self) -> bool:
         return self.learner.path is not None
 
     @property
@@ -230,8 +232,7 @@ class AnyCalls(RuleBasedStateMachine):
     def reload(self, candidates: list[Model], *, close: bool = False) -> None:
         """Load the learner again; it is one of these."""
         if close:
-            with contextlib.suppress(ReloadNeededError):
-                self.learner.close()
+            self.learner.close()
         del self.learner
         self.load()
         self.model = self.match(candidates)
@@ -244,46 +245,43 @@ class AnyCalls(RuleBasedStateMachine):
         raise AssertionError("the learner holds something else")
 
     def recover(self, probe: str, candidates: list[Model]) -> None:
-        """After a fault the learner goes on, or asks to be loaded: then it is one of these."""
-        if not self.kept:
-            self.model = self.match(candidates)
-            return
-        if probe in {"drop", "close"}:
+        """After a fault the learner goes on by itself, from one of these."""
+        if probe in {"drop", "close"} and self.stored:
             self.reload(candidates, close=probe == "close")
             return
-        action: Pair = (0.31234567, -0.41234567)
-        with contextlib.suppress(ReloadNeededError):  # which holds on to no frames
-            if probe == "save" or self.model.rounds + 1 >= self.model.horizon:
-                self.learner.save()
-                self.model = self.match(candidates)
-            else:
-                before = signature(self.learner)
-                made = self.learner.choose([action]).id
-                going = [one for one in candidates if one.signature() == before]
-                assert going, "the learner went on from something else"
-                self.model = going[0].chosen(made, action)
-            return
-        self.done["asked to be loaded"] += 1
-        self.reload(candidates)
+        if probe == "save" and self.stored:
+            self.learner.save()
+        elif probe == "choose" and self.model.rounds + 3 < self.model.horizon:
+            action: Pair = (0.31234567, -0.41234567)
+            made = self.learner.choose([action]).id
+            candidates = [candidate.chosen(made, action) for candidate in candidates]
+        self.model = self.match(candidates)
 
     def faulty(
         self, call: str, action: Pair, pick: int
     ) -> tuple[Callable[[], object], list[Model]]:
         """A call, and what the learner may hold after a fault in it; last, if all went well."""
         model, learner = self.model, self.learner
+        waiting = list(model.waiting)
+        one = waiting[pick % len(waiting)] if waiting else ""
         if call == "choose" and not self.over:
-            made = learner._curator._state.waiting.next_id()
+            made = next_id(learner)
             return lambda: learner.choose([action]), [model, model.chosen(made, action)]
-        if call == "learn" and model.waiting:
-            one = list(model.waiting)[pick % len(model.waiting)]
-            reward = action[0]
-            return lambda: learner.learn(one, reward), [model, model.learned(one, reward)]
-        if call == "forget" and model.waiting:
-            one = list(model.waiting)[pick % len(model.waiting)]
+        if call == "choose_many" and model.rounds + 2 <= model.horizon:
+            after = model
+            for ahead in range(2):
+                after = after.chosen(next_id(learner, ahead), action)
+            return lambda: learner.choose_many([[action]] * 2), [model, after]
+        if call == "learn" and waiting:
+            return lambda: learner.learn(one, action[0]), [model, model.learned(one, action[0])]
+        if call == "learn_many" and len(waiting) > 1:
+            other = waiting[(pick + 1) % len(waiting)]
+            pairs = [(one, action[0]), (other, action[1])]
+            after = model.learned(*pairs[0]).learned(*pairs[1])
+            return lambda: learner.learn_many(pairs), [model, after]
+        if call == "forget" and waiting:
             return lambda: learner.forget(one), [model, model.forgotten(one)]
-        if call == "save" and self.kept:
-            return learner.save, [model]
-        return lambda: learner.release, [model]
+        return learner.save if call == "save" and self.stored else lambda: learner.release, [model]
 
     # Calls that go well.
 
@@ -295,6 +293,47 @@ class AnyCalls(RuleBasedStateMachine):
             return
         made = self.learner.choose(offered)
         self.model = self.model.chosen(made.id, offered[made.index])
+
+    @rule(offered=st.lists(sets, max_size=4))
+    def choose_many(self, offered: list[list[Pair]]) -> None:
+        self.done["choose many"] += 1
+        if self.model.rounds + len(offered) > self.model.horizon:
+            self.refused(HorizonReachedError, lambda: self.learner.choose_many(offered))
+            return
+        made = self.learner.choose_many(offered)
+        assert len(made) == len(offered)
+        for one, actions in zip(made, offered, strict=True):
+            self.model = self.model.chosen(one.id, actions[one.index])
+
+    @precondition(lambda self: len(self.model.waiting) == self.model.most and not self.over)
+    @rule(offered=sets)
+    def choose_when_too_many_wait(self, offered: list[Pair]) -> None:
+        self.done["choose when too many wait"] += 1
+        before = digest(self.learner)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", GivenUpWarning)
+            with pytest.raises(GivenUpWarning):
+                self.learner.choose(offered)
+        assert digest(self.learner) == before
+
+    @rule(reward=rewards, more=st.sampled_from(["", "twice", "unknown", "nonsense"]))
+    def learn_many(self, reward: float, more: str) -> None:
+        self.done["learn many"] += 1
+        pairs: list[tuple[Any, Any]] = [(one, reward) for one in list(self.model.waiting)[:3]]
+        if more and pairs:
+            bad, kind = {
+                "twice": (pairs[0], DecisionClosedError),
+                "unknown": (("x", reward), UnknownDecisionError),
+                "nonsense": ((list(self.model.waiting)[-1], None), DiscreetError),
+            }[more]
+            if more == "nonsense":
+                pairs, kind = pairs[:-1], ShapeError
+                bad = (list(self.model.waiting)[len(pairs)], None)
+            self.refused(kind, lambda: self.learner.learn_many([*pairs, bad]))
+            return
+        self.learner.learn_many(pairs)
+        for pair in pairs:
+            self.model = self.model.learned(*pair)
 
     @rule(pick=picks, reward=rewards)
     def learn(self, pick: int, reward: float) -> None:
@@ -330,7 +369,7 @@ class AnyCalls(RuleBasedStateMachine):
             self.refused(HorizonReachedError, lambda: self.learner.choose(offered))
         elif self.clip:
             made = self.learner.choose(offered).id
-            held = dict(signature(self.learner)[2])[made]
+            held = dict(signature(self.learner)[3])[made]
             assert held == pytest.approx(shortened, abs=1e-15)
             self.model = self.model.chosen(made, held)
         else:
@@ -368,7 +407,7 @@ class AnyCalls(RuleBasedStateMachine):
     @rule(which=st.sampled_from(["", "x", "0-0", "zzzzzzzz-0", "-1", None, 5, "next", "1234567-0"]))
     def unknown(self, which: Any) -> None:  # noqa: ANN401
         self.done["unknown"] += 1
-        one = self.learner._curator._state.waiting.next_id() if which == "next" else which
+        one = next_id(self.learner) if which == "next" else which
         reward = float(f"0.5{MARK}")
         self.refused(UnknownDecisionError, lambda: self.learner.learn(one, reward))
         self.refused(UnknownDecisionError, lambda: self.learner.forget(one))
@@ -378,24 +417,33 @@ class AnyCalls(RuleBasedStateMachine):
     @rule()
     def save(self) -> None:
         self.done["save"] += 1
-        if self.kept:
+        if self.stored:
             self.learner.save()
             self.refused(ParameterError, lambda: self.learner.save(self.folder / "elsewhere"))
         else:
             self.refused(ParameterError, self.learner.save)
 
-    @precondition(lambda self: not self.kept and self.model.rounds > 3)
-    @rule(first=st.integers(1, 6), name=st.sampled_from(["write", "fsync", "replace", "open"]))
-    def save_first(self, first: int, name: str) -> None:
+    @precondition(lambda self: not self.stored and self.model.rounds > 3)
+    @rule(
+        place=st.sampled_from(STARTS),
+        after=st.booleans(),
+        stop=st.booleans(),
+    )
+    def save_first(self, place: tuple[Any, str], *, after: bool, stop: bool) -> None:
+        """A first save that goes wrong: the learner is in memory or in its files, not in both."""
         self.done["save for the first time"] += 1
         before = digest(self.learner)
-        with failing(name, first, 1), contextlib.suppress(OSError):
+        other: BaseException = OSError(5, "Input/output error")
+        error = KeyboardInterrupt() if stop else trouble() if place[0] is SqliteStore else other
+        refusals = (KeyboardInterrupt, StoreError, StateExistsError)  # a start is left from before
+        with contextlib.suppress(*refusals), wrong(place, error, after=after):
             self.learner.save(self.path)
         assert digest(self.learner) == before
-        if not self.kept:
-            assert not [one for one in self.folder.iterdir() if one.suffix != ".lock"]
+        if not self.stored:
+            with pytest.raises(StateFileError):
+                discreet.load(self.path)
 
-    @precondition(lambda self: self.kept)
+    @precondition(lambda self: self.stored)
     @rule(close=st.booleans())
     def restart(self, *, close: bool) -> None:
         self.done["close and load" if close else "drop and load"] += 1
@@ -407,7 +455,7 @@ class AnyCalls(RuleBasedStateMachine):
         self.reload([self.model])
         assert digest(self.learner) == before
 
-    @precondition(lambda self: self.kept)
+    @precondition(lambda self: self.stored)
     @rule()
     def load_twice(self) -> None:
         self.done["load while open"] += 1
@@ -415,41 +463,67 @@ class AnyCalls(RuleBasedStateMachine):
 
     # Faults.
 
-    @precondition(lambda self: self.kept)
+    @precondition(lambda self: self.stored)
     @rule(
         call=calls,
         action=actions,
         pick=picks,
-        name=st.sampled_from(["write", "write", "fsync", "fsync", "replace", "open"]),
-        first=st.sampled_from([1, 1, 1, 2, 3, 5]),
+        name=st.sampled_from(["commit", "commit", "append", "sequence"]),
+        after=st.booleans(),
+        first=st.sampled_from([1, 1, 1, 2]),
         times=st.integers(1, 3),
+        blind=st.booleans(),
         probe=probes,
     )
-    def full_disk(
-        self, *, call: str, action: Pair, pick: int, name: str, first: int, times: int, probe: str
+    def failing_store(
+        self,
+        *,
+        call: str,
+        action: Pair,
+        pick: int,
+        name: str,
+        after: bool,
+        first: int,
+        times: int,
+        blind: bool,
+        probe: str,
     ) -> None:
-        self.done["full disk"] += 1
+        """The store fails, and perhaps cannot even be asked what became of a commit."""
+        self.done["failing store"] += 1
         play, candidates = self.faulty(call, action, pick)
-        before = digest(self.learner)
-        try:
-            with failing(name, first, times):
+        asking = (SqliteStore, "sequence")
+        with contextlib.ExitStack() as faults:
+            faults.enter_context(wrong((SqliteStore, name), trouble(), first, times, after=after))
+            if blind and name != "sequence":
+                faults.enter_context(wrong(asking, trouble(), 1, 2, after=False))
+            try:
                 play()
-        except OSError:
-            self.done["full disk, noticed"] += 1
-            assert digest(self.learner) == before
-        else:
-            candidates = candidates[-1:]
+            except StoreError:
+                self.done["failing store, noticed"] += 1
+                assert name != "append" or call in {"save", "release"}
+                if not after and not blind and name == "commit":
+                    candidates = candidates[:1]
+            else:
+                candidates = candidates[-1:]
         del play
         self.recover(probe, candidates)
 
-    @precondition(lambda self: self.kept)
-    @rule(name=st.sampled_from(["write", "fsync", "ftruncate", "open"]), first=st.integers(1, 4))
-    def full_disk_at_a_load(self, name: str, first: int) -> None:
-        self.done["full disk at a load"] += 1
+    @precondition(lambda self: self.stored)
+    @rule(
+        place=st.sampled_from([(os, "open"), (os, "fstat"), (sqlite3, "connect")]),
+        stop=st.booleans(),
+    )
+    def failing_load(self, place: tuple[Any, str], *, stop: bool) -> None:
+        self.done["failing load"] += 1
         before = digest(self.learner)
         del self.learner
         gc.collect(0)
-        with contextlib.suppress(OSError), failing(name, first, 1):
+        fault: Any = OSError(5, "Input/output error")
+        if place[0] is sqlite3:
+            fault = sqlite3.OperationalError("disk I/O error")
+            fault.sqlite_errorcode = sqlite3.SQLITE_IOERR
+        error = KeyboardInterrupt() if stop else fault
+        with contextlib.suppress(KeyboardInterrupt, StoreError), wrong(place, error, after=False):
             self.load()
         if not hasattr(self, "learner"):
             self.load()
@@ -475,12 +549,8 @@ class AnyCalls(RuleBasedStateMachine):
     ) -> None:
         self.done["interrupt"] += 1
         play, candidates = self.faulty(call, action, pick)
-        if place == (Waiting, "take") and after and not self.kept:
-            one = next(iter(set(self.model.waiting) - set(candidates[-1].waiting)), None)
-            # In memory a row is lost then: it waits no longer, and is not in yet.
-            candidates[:0] = [] if one is None else [self.model.forgotten(one)]
         try:
-            with interrupted(place, after=after):
+            with wrong(place, KeyboardInterrupt(), after=after):
                 play()
         except KeyboardInterrupt:
             self.done["interrupt, noticed"] += 1
@@ -489,8 +559,7 @@ class AnyCalls(RuleBasedStateMachine):
         del play
         self.recover(probe, candidates)
 
-    @precondition(lambda self: self.kept)
-    @rule(call=calls, action=actions, pick=picks, at=st.integers(1, 500), probe=probes)
+    @rule(call=calls, action=actions, pick=picks, at=st.integers(1, 200), probe=probes)
     def interrupt_anywhere(self, call: str, action: Pair, pick: int, at: int, probe: str) -> None:
         self.done["interrupt anywhere"] += 1
         play, candidates = self.faulty(call, action, pick)
@@ -522,60 +591,99 @@ class AnyCalls(RuleBasedStateMachine):
         assert MARK not in "".join(f"{one!r}{one}" for one in shown)
 
 
-AFTER: dict[str, tuple[int, int, list[Pair]]] = {
-    "choose": (3, 1, [(0.2, 0.3)]),
-    "learn": (2, 2, []),
-    "forget": (2, 1, []),
+Counts = tuple[int, int, list[int]]  # rounds, rows, numbers of decisions that wait
+BEFORE: Counts = (4, 1, [1, 2, 3])
+CALLS: dict[str, tuple[Callable[[discreet.LinUCB, list[str]], object], Counts]] = {
+    "choose": (lambda one, _: one.choose([(0.2, 0.3)]), (5, 1, [1, 2, 3, 4])),
+    "choose_many": (lambda one, _: one.choose_many([[(0.2, 0.3)]] * 2), (6, 1, [1, 2, 3, 4, 5])),
+    "learn": (lambda one, ids: one.learn(ids[0], 0.25), (4, 2, [2, 3])),
+    "learn_many": (lambda one, ids: one.learn_many([(ids[0], 0.5), (ids[2], 0.1)]), (4, 3, [2])),
+    "forget": (lambda one, ids: one.forget(ids[1]), (4, 1, [1, 3])),
+    "save": (lambda one, _: one.save(one.path or SAVED[0]), BEFORE),
+    "close": (lambda one, _: one.close(), BEFORE),
 }
+SAVED: list[Path] = []
 
 
-def play(learner: discreet.LinUCB, call: str, made: str) -> None:
-    if call == "choose":
-        learner.choose([(0.2, 0.3)])
-    elif call == "learn":
-        learner.learn(made, 0.25)
-    else:
-        learner.forget(made)
+def counts(learner: discreet.LinUCB) -> Counts:
+    return learner.rounds, learner.rows, sorted(learner._curator._waiting)
 
 
-@pytest.mark.parametrize("call", AFTER)
-@pytest.mark.parametrize("kept", [True, False])
-def test_an_interrupt_at_any_instruction_is_found_out_or_does_no_harm(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, call: str, *, kept: bool
+def saved(learner: discreet.LinUCB, elsewhere: Path) -> tuple[Path, str]:
+    """Store the learner and close it; where, and what it held."""
+    learner.save(learner.path or elsewhere)
+    found = (Path(str(learner.path)), digest(learner))
+    learner.close()
+    return found
+
+
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("call", CALLS)
+def test_an_interrupt_at_any_instruction_does_no_harm(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, call: str, *, stored: bool
 ) -> None:
-    """In memory a row or a decision may be lost, but what is saved can always be loaded."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-    for at in range(1, 1000):
-        path = tmp_path / str(at)
-        learner = discreet.LinUCB(
-            PROBLEM, horizon=9, variant="nonprivate", max_pending=1, path=path if kept else None
-        )
+    """The call is done or not done, the learner goes on at once, and its files hold the same."""
+    unsynced(monkeypatch)
+    work, after = CALLS[call]
+    happened, at = True, 0
+    while happened:
+        at += 1
+        SAVED[:] = [tmp_path / f"saved {at}"]
+        path = tmp_path / f"stored {at}" if stored else None
+        learner = discreet.LinUCB(PROBLEM, horizon=9, variant="nonprivate", path=path)
         learner.learn(learner.choose([(0.3, 0.1)]), 0.5)
-        made = learner.choose([(0.1, 0.2)]).id
+        ids = [learner.choose([(0.1, 0.2)]).id for _ in range(3)]
         through = False
-        with contextlib.suppress(KeyboardInterrupt), Interrupting(at, (waiting, state)):
-            play(learner, call, made)
+        with contextlib.suppress(KeyboardInterrupt), Interrupting(at, MODULES) as interrupting:
+            work(learner, ids)
             through = True
-        rounds, rows, held = signature(learner)
-        now = digest(learner)
-        asked = True
-        with contextlib.suppress(ReloadNeededError):
-            learner.save(path)
-            asked = False
-        possible = [(2, 1, [(0.1, 0.2)]), AFTER[call]]
-        assert asked or not kept or (rounds, rows, [one for _, one in held]) in possible
-        del learner
-        with discreet.load(path) as loaded:
-            found = signature(loaded)
-            assert not kept or (*found[:2], [one for _, one in found[2]]) in possible
-            assert asked or digest(loaded) == now
-        if through:
-            break
-    assert 20 < at < 999
+        happened = interrupting.happened
+        if call == "close" and stored:
+            learner.close()
+            with discreet.load(learner.path) as again:
+                assert counts(again) == BEFORE
+            continue
+        now = counts(learner)
+        assert now == after if through else now in (BEFORE, after)
+        learner.learn(learner.choose([(0.4, 0.4)]), 0.25)
+        rounds, rows, waiting = now
+        assert counts(learner) == (rounds + 1, rows + 1, waiting)
+        assert learner.ledger.holds(learner.release)
+        place, held = saved(learner, tmp_path / f"late {at}")
+        with discreet.load(place) as again:
+            assert digest(again).partition("-")[2] == held.partition("-")[2]
+    assert at > (2 if call == "close" and not stored else 20)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # unclosed files
+def test_an_interrupt_of_load_leaves_nothing_open(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    unsynced(monkeypatch)
+    path = tmp_path / "state"
+    with discreet.LinUCB(PROBLEM, horizon=9, variant="nonprivate", path=path) as learner:
+        learner.learn(learner.choose([(0.3, 0.1)]), 0.5)
+    happened, at = True, 0
+    while happened:
+        at += 1
+        with contextlib.suppress(KeyboardInterrupt), Interrupting(at, MODULES) as interrupting:
+            discreet.load(path).close()
+        happened = interrupting.happened
+        with discreet.load(path) as learner:
+            assert counts(learner) == (1, 1, [])
+    assert at > 100
+
+
+def unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait for the disk."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    quick = tuple(setting.replace("=EXTRA", "=OFF") for setting in sqlite._SETTINGS)
+    monkeypatch.setattr(sqlite, "_SETTINGS", quick)
 
 
 def run(monkeypatch: pytest.MonkeyPatch, examples: int, **more: Any) -> Counter[str]:  # noqa: ANN401
-    monkeypatch.setattr(os, "fsync", lambda _: None)
+    unsynced(monkeypatch)
+    warnings.simplefilter("ignore", GivenUpWarning)
     AnyCalls.done = Counter()
     machine = AnyCalls.TestCase()
     machine.settings = settings(
@@ -601,5 +709,4 @@ def test_many_calls_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
     done = run(monkeypatch, 400, print_blob=True)
     print(dict(done))  # noqa: T201  # for the record, with pytest -s
     assert done["steps"] >= 10_000
-    assert done["asked to be loaded"] > 50
     assert min(done.values()) > 20

@@ -676,22 +676,7 @@ class Curator:
         self._coming = []
 
     def _made_release(self) -> Release:
-        """All that may be shown of the sums."""
-        dim = self.mechanism.setting.problem.dim
-        gram, moment = np.empty((dim, dim)), np.empty(dim)
-        position = self._sums.position
-        self._sums.unpack(self.mechanism.shift, gram, moment)
-        if self._supplied is not None:
-            extra = perturbations.checked(self._supplied, position.rows + 1, dim)
-            gram += extra[0]
-            moment += extra[1]
-        return Release(
-            number=position.number,
-            rows=position.released,
-            gram=gram,
-            moment=moment,
-            mechanism=self.mechanism,
-        )
+        return release_of(self.mechanism, self._sums, self._supplied)
 
     # What is stored
 
@@ -855,6 +840,36 @@ def _in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
+
+
+def release_of(
+    mechanism: Mechanism, sums: PrefixSums, supplied: perturbations.Perturbations | None
+) -> Release:
+    """All that may be shown of the sums.
+
+    Args:
+        mechanism: that of the sums.
+        sums: the sums with their noise.
+        supplied: what the caller adds to every release.
+
+    Returns:
+        Their last release.
+    """
+    dim = mechanism.setting.problem.dim
+    gram, moment = np.empty((dim, dim)), np.empty(dim)
+    position = sums.position
+    sums.unpack(mechanism.shift, gram, moment)
+    if supplied is not None:
+        extra = perturbations.checked(supplied, position.rows + 1, dim)
+        gram += extra[0]
+        moment += extra[1]
+    return Release(
+        number=position.number,
+        rows=position.released,
+        gram=gram,
+        moment=moment,
+        mechanism=mechanism,
+    )
 
 
 def _too_many_wait(most: int) -> str:

@@ -1,5 +1,6 @@
 """How a curator comes to be: a new one with its first noise, or one that a store holds. Secret."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,13 +10,14 @@ from numpy.typing import NDArray
 from discreet import _checks as checks
 from discreet.curator import records, rows
 from discreet.curator import store as stores
-from discreet.curator.curator import DEFAULT_MAX_PENDING, Curator, Past
+from discreet.curator.curator import DEFAULT_MAX_PENDING, Curator, Past, release_of
 from discreet.curator.growing_ledger import GrowingLedger
 from discreet.curator.sums import PrefixSums, sums_of
 from discreet.errors import CorruptFileError, MissingFileError, ParameterError
 from discreet.mechanism import Mechanism, _codec
 from discreet.mechanism._perturbations import Perturbations
 from discreet.mechanism.noise.sources import NoiseSource, SystemNoise
+from discreet.release import Release
 from discreet.release.ledger import Entry, fingerprint
 
 F64 = NDArray[np.float64]
@@ -83,8 +85,8 @@ def open(  # noqa: A001  # as in `store`
             )
         if known_head is not None:
             ledger.require_head(known_head)
-        curator = _restored(stored, found, ledger, source, supplied)
-        missing = _missing_entry(curator, ledger, supplied=supplied is not None)
+        curator, late = _restored(stored, found, ledger, source, supplied)
+        missing = _reconcile(curator, ledger, late, supplied=supplied is not None)
         if found.missing is not None:
             raise MissingFileError(
                 "path",
@@ -92,8 +94,8 @@ def open(  # noqa: A001  # as in `store`
                 "be in that file, so restore it. If another program has opened the database since, "
                 "and folded it in, make an empty file of that name",
             )
-        if missing is not None:
-            found.store.append(missing.number, [missing.line()])
+        if missing:
+            found.store.append(missing[0].number, [entry.line() for entry in missing])
     except BaseException:
         found.store.close()
         raise
@@ -106,8 +108,12 @@ def _restored(
     ledger: GrowingLedger,
     source: NoiseSource | None,
     supplied: Perturbations | None,
-) -> Curator:
-    """What the items say, made sense of; CorruptFileError if they make none."""
+) -> tuple[Curator, list[Release]]:
+    """What the items say, made sense of; CorruptFileError if they make none.
+
+    Returns:
+        The curator, and its releases from the ledger's last one on, as far as they can be had.
+    """
     source = SystemNoise() if source is None else source
     document = stored.document
     if document.get("supplied") is True and supplied is None:
@@ -117,7 +123,8 @@ def _restored(
     try:
         written = _codec.from_json(document["mechanism"])
         mechanism = _honest(written, source)
-        sums = _sums(stored, mechanism, source)
+        sums = _stored_sums(stored, mechanism, source)
+        late = _replayed(stored, mechanism, sums, supplied, len(ledger))
         past = Past(
             ledger,
             stored.head,
@@ -137,23 +144,38 @@ def _restored(
         raise ParameterError(
             "noise_source", "can be repeated, and this learner promises privacy; leave it out"
         )
-    return Curator(mechanism, sums, supplied=supplied, past=past, **options)
+    return Curator(mechanism, sums, supplied=supplied, past=past, **options), late
 
 
-def _sums(stored: records.Stored, mechanism: Mechanism, source: NoiseSource) -> PrefixSums:
-    """The stored sums, and the rows since then added to them again."""
-    head, problem = stored.head, mechanism.setting.problem
+def _stored_sums(stored: records.Stored, mechanism: Mechanism, source: NoiseSource) -> PrefixSums:
+    """The sums as they were stored, before the rows that came after."""
     counters = {name: _whole(stored.sums[name]) for name in ("rows", "released", "number")}
     sums = sums_of(mechanism).resume(mechanism, source, arrays=stored.sums["arrays"], **counters)
-    if sums.rows != head.summed:
+    if sums.rows != stored.head.summed:
         raise ValueError("the sums hold other rows")
+    return sums
+
+
+def _replayed(
+    stored: records.Stored,
+    mechanism: Mechanism,
+    sums: PrefixSums,
+    supplied: Perturbations | None,
+    known: int,
+) -> list[Release]:
+    """Add the rows that came after; all releases on the way from number ``known`` on."""
+    head, problem = stored.head, mechanism.setting.problem
+    found = [release_of(mechanism, sums, supplied)] if sums.number >= known else []
     for number, contents in stored.rows:
         row = records.row_of(number, contents, problem.dim, sums.no_draws)
         if not 0 <= row.number < head.rounds or row.action is None or row.noise is None:
             raise ValueError("a row of no decision")
         action = rows.bounded_actions(problem, row.action[None], "error")[0]
+        made = sums.number
         sums.add(number, action, rows.bounded_reward(problem, row.reward, "error"), row.noise)
-    return sums
+        if sums.number > made and sums.number >= known:
+            found.append(release_of(mechanism, sums, supplied))
+    return found
 
 
 def _waiting(stored: records.Stored, mechanism: Mechanism, most: int) -> dict[int, F64]:
@@ -181,13 +203,28 @@ def _sessions(stored: records.Stored) -> list[tuple[int, str]]:
     return stored.sessions
 
 
-def _missing_entry(curator: Curator, ledger: GrowingLedger, *, supplied: bool) -> Entry | None:
-    """Compare the state with its ledger; the one entry that a crash may have cost the file."""
-    release = curator.shown
-    digest = fingerprint(release) if release.number else None
-    if supplied and 0 < release.number == len(ledger):
-        digest = ledger.entries[-1].sha256  # what was supplied need not come out the same
-    return ledger.reconcile(release.number, release.rows, digest)
+def _reconcile(
+    curator: Curator, ledger: GrowingLedger, late: Sequence[Release], *, supplied: bool
+) -> list[Entry]:
+    """Compare the state with its ledger, and enter the releases that a crash may have cost it.
+
+    Args:
+        curator: the state.
+        ledger: its ledger, which grows by what is missing.
+        late: releases from the ledger's last one on, in order.
+        supplied: whether perturbations were supplied, which need not come out the same again.
+
+    Returns:
+        What was missing.
+    """
+    known, missing = len(ledger), []
+    for release in (*late, curator.shown):
+        digest = fingerprint(release) if release.number else None
+        if supplied and 0 < release.number == known:
+            digest = ledger.entries[known - 1].sha256
+        entry = ledger.reconcile(release.number, release.rows, digest)
+        missing += [] if entry is None else [entry]
+    return missing
 
 
 def _honest(mechanism: Mechanism, source: NoiseSource) -> Mechanism:
