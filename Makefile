@@ -8,7 +8,7 @@ CLUSTER := .venv/.cluster
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
   --disable-pip-version-check --editable
 
-.PHONY: demo test test-nightly test-cluster lint format bench bench-kernels clean
+.PHONY: api demo test test-nightly test-cluster lint format bench bench-kernels clean
 
 demo: $(USE)
 	$(BIN)/discreet demo
@@ -27,6 +27,9 @@ lint: $(DEVELOP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+api: $(USE)
+	$(BIN)/python docs/make_api.py
 
 format: $(DEVELOP)
 	$(BIN)/ruff format .

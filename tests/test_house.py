@@ -1,6 +1,7 @@
 """The house: how much of it is public, and how many rooms one row passes through."""
 
 import ast
+import importlib.util
 import re
 import sys
 from pathlib import Path
@@ -82,3 +83,15 @@ def test_a_row_of_a_stored_learner_passes_through_the_modules_that_the_docs_name
     steps = text.partition("<!-- modules of learn -->")[2].partition("<!-- end -->")[0]
     assert seen == set(re.findall(r"^\d+\. `(discreet[\w.]+)`", steps, re.MULTILINE))
     assert len(seen) <= MOST_MODULES_OF_LEARN
+
+
+def test_the_page_of_public_names_is_what_the_modules_say() -> None:
+    source = ROOT / "docs" / "make_api.py"
+    spec = importlib.util.spec_from_file_location("make_api", source)
+    assert spec is not None
+    assert spec.loader is not None
+    make_api = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make_api)
+    assert make_api.PAGE.read_text("utf-8") == make_api.page(), "run `make api`"
+    for name in discreet._MODULES:
+        assert f"discreet.{name}" in make_api.MODULES

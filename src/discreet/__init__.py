@@ -11,7 +11,7 @@ from discreet.version import __version__
 
 if TYPE_CHECKING:
     from discreet.errors import DiscreetError
-    from discreet.learner import Decision, LinUCB, load
+    from discreet.learner import Decision, LinUCB, load, read_ledger
     from discreet.mechanism import Mechanism
     from discreet.mechanism import schedules as schedules
     from discreet.mechanism import strategies as strategies
@@ -50,6 +50,7 @@ _HOME = {
     "greedy": "release.policies",
     "load": "learner",
     "privacy_card": "release._card",
+    "read_ledger": "learner",
 }
 
 __all__ = [
@@ -75,6 +76,7 @@ __all__ = [
     "greedy",
     "load",
     "privacy_card",
+    "read_ledger",
 ]
 
 

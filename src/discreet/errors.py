@@ -5,6 +5,36 @@ of them carries a row, a reward or a number computed from one. After any of them
 raised is as it was before the call.
 """
 
+__all__ = [
+    "BackendError",
+    "BrokenLedgerError",
+    "CellError",
+    "CorruptFileError",
+    "DecisionClosedError",
+    "DiscreetError",
+    "EmptyDecisionSetError",
+    "FileVersionError",
+    "ForkedStateError",
+    "GivenUpWarning",
+    "HorizonReachedError",
+    "MissingFileError",
+    "NotFiniteError",
+    "OutOfBoundsError",
+    "ParameterError",
+    "ReentrantCallError",
+    "ReloadNeededError",
+    "RewoundStateError",
+    "RunFolderError",
+    "SecondWriterError",
+    "ShapeError",
+    "StateExistsError",
+    "StateFileError",
+    "StateInUseError",
+    "StoreError",
+    "UnknownDecisionError",
+    "WrongProcessError",
+]
+
 
 class DiscreetError(Exception):
     """Base of all errors that discreet raises on purpose.
@@ -65,15 +95,15 @@ class WrongProcessError(DiscreetError, RuntimeError):
 
 
 class StateFileError(DiscreetError, ValueError):
-    """A save file that cannot be used."""
+    """A stored learner that cannot be used."""
 
 
 class CorruptFileError(StateFileError):
-    """A save file that was truncated, altered, or never was one."""
+    """A stored learner that was truncated or altered, or never was one."""
 
 
 class FileVersionError(StateFileError):
-    """A save file in a format version that this release does not read."""
+    """A stored learner in a format version that this release does not read."""
 
 
 class MissingFileError(StateFileError):

@@ -131,8 +131,17 @@ class LinUCB:
 
         Returns:
             A learner that has the mechanism's guarantee.
+
+        Raises:
+            ParameterError: the mechanism's noise is supplied by the caller, and is not here.
         """
         _require(mechanism, Mechanism, "mechanism", "a Mechanism, such as LinUCB(...).mechanism")
+        if mechanism.guarantee.private and mechanism.noise is None:
+            raise ParameterError(
+                "mechanism",
+                "promises privacy and has no noise of its own; pass LinUCB(variant=Supplied(...)) "
+                "with its perturbations instead",
+            )
         self = cls.__new__(cls)
         self._begin(
             mechanism,

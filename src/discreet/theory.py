@@ -13,6 +13,24 @@ from discreet.kernels import _score as score
 from discreet.privacy import Privacy
 from discreet.problem import Setting
 
+__all__ = [
+    "NoiseBounds",
+    "RadiusTerms",
+    "gap_regret_bound",
+    "gap_scale",
+    "gaussian_leading_term",
+    "minimax_scale",
+    "private_regret_lower_bound",
+    "pulls_bound_horizon",
+    "pulls_lower_bound",
+    "radius_bound",
+    "radius_terms",
+    "regret_bound",
+    "right_action_chance",
+    "standard_dp_regret",
+    "wishart_leading_term",
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseBounds:

@@ -23,6 +23,8 @@ from discreet.problem import Problem
 from discreet.simulation._simulate import streams
 from discreet.simulation.environments import World
 
+__all__ = ["RandomisedResponse", "TwoContexts", "play_response"]
+
 _F64 = NDArray[np.float64]
 _I64 = NDArray[np.int64]
 

@@ -10,6 +10,8 @@ from discreet import _checks as checks
 from discreet.errors import ParameterError
 from discreet.kernels import _schedule as schedule
 
+__all__ = ["Schedule", "batches", "every_round", "geometric", "hybrid"]
+
 MOST_RELEASES = 10**8  # more are not counted, nor is their noise worked out one by one
 
 

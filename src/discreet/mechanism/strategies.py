@@ -28,6 +28,16 @@ from discreet.kernels import _buffers as buffers
 from discreet.kernels._sums import BUFFERS, MATRIX, TREE, Arrays, Sharing
 from discreet.mechanism._feedback import BufferFeedback, Feedback, HistoryFeedback
 
+__all__ = [
+    "Buffered",
+    "Optimised",
+    "SquareRoot",
+    "Strategy",
+    "Tree",
+    "independent",
+    "tree",
+]
+
 _F64 = NDArray[np.float64]
 _I64 = NDArray[np.int64]
 

@@ -29,6 +29,20 @@ from discreet.privacy import Guarantee, Privacy, required
 from discreet.problem import Problem, Setting
 from discreet.theory import NoiseBounds
 
+__all__ = [
+    "VARIANTS",
+    "Named",
+    "NoiseFamily",
+    "Supplied",
+    "Tight",
+    "TreeVariant",
+    "Unperturbed",
+    "Variant",
+    "bound_optimal",
+    "calibrate",
+    "named",
+]
+
 _ShiftRule = Callable[[Any, Setting], tuple[float, NoiseBounds]]
 _LeadingTerm = Callable[[Setting, Privacy], float]
 

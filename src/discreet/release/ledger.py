@@ -26,6 +26,8 @@ from discreet.errors import (
 if TYPE_CHECKING:
     from discreet.release._release import Release
 
+__all__ = ["Entry", "Ledger", "fingerprint"]
+
 FORMAT = "discreet-ledger"
 VERSION = 1
 MOST_ROWS = 2**62  # a release has fewer

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from discreet import _checks as checks
 from discreet.release.confidence import Region
 
+__all__ = ["UCB", "Policy", "Thompson", "greedy"]
+
 _F64 = NDArray[np.float64]
 
 

@@ -18,6 +18,19 @@ from discreet.kernels import _random as random
 from discreet.kernels._arms import WorldArrays
 from discreet.problem import Problem
 
+__all__ = [
+    "GAUSSIAN",
+    "REWARDS",
+    "SIGNS",
+    "Basis",
+    "Environment",
+    "Fixed",
+    "Rewards",
+    "Sphere",
+    "World",
+    "play",
+]
+
 _F64 = NDArray[np.float64]
 
 _BATCHED_ACTIONS = 1024  # fresh decision sets are drawn for this many actions at a time

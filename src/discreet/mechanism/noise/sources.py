@@ -11,6 +11,8 @@ from scipy.special import gammainccinv, gammaincinv, ndtri
 from discreet.kernels import _discrete_gaussian as discrete_gaussian
 from discreet.kernels import _random as random
 
+__all__ = ["NoiseSource", "SeededNoise", "SystemNoise"]
+
 _F64 = NDArray[np.float64]
 _U64 = NDArray[np.uint64]
 

@@ -1,0 +1,69 @@
+"""Write docs/api.md: every public name with the first sentence that its docstring says.
+
+Run `make api`. What is public is what ``__all__`` of a public module says.
+"""
+
+import importlib
+import inspect
+from pathlib import Path
+
+PAGE = Path(__file__).with_name("api.md")
+MODULES = {
+    "discreet": "What most people need.",
+    "discreet.errors": "Everything that is refused.",
+    "discreet.variants": "The table of variants, and how to exchange their parts.",
+    "discreet.schedules": "When to release.",
+    "discreet.strategies": "How noise is shared between releases.",
+    "discreet.mechanism": "What noise a learner has, as data.",
+    "discreet.mechanism.noise.sources": "Where random numbers come from.",
+    "discreet.accounting": "How much noise a target needs.",
+    "discreet.theory": "Regret bounds.",
+    "discreet.release.confidence": "What a release says about the parameter.",
+    "discreet.release.policies": "How a release becomes a choice.",
+    "discreet.release.ledger": "All releases of a learner.",
+    "discreet.simulation": "Many rounds in synthetic worlds.",
+    "discreet.environments": "The synthetic worlds.",
+    "discreet.baselines": "Private multi-armed bandits.",
+    "discreet.baselines.standard": "Learners under standard privacy, not joint.",
+    "discreet.audit": "Attacks on a guarantee.",
+}
+SHORTCUTS = {
+    "discreet.variants": "discreet.mechanism.variants",
+    "discreet.schedules": "discreet.mechanism.schedules",
+    "discreet.strategies": "discreet.mechanism.strategies",
+    "discreet.environments": "discreet.simulation.environments",
+}
+
+_HEAD = """# The public names
+
+Made from the docstrings by `make api`; `help(discreet.LinUCB)` and the like say more. Names and modules
+with a leading underscore, `discreet.curator`, `discreet.kernels`, `discreet.experiments` and
+`discreet.report` are not for users and may change without notice.
+"""
+
+
+def first_sentence(value: object) -> str:
+    """What a docstring says first; nothing for a constant."""
+    if not (inspect.isclass(value) or inspect.isfunction(value) or inspect.ismodule(value)):
+        return ""
+    paragraph = (inspect.getdoc(value) or "").split("\n\n")[0]
+    return " ".join(paragraph.split()).replace("|", "\\|")
+
+
+def section(name: str, about: str) -> str:
+    """A module's names as a table."""
+    module = importlib.import_module(SHORTCUTS.get(name, name))
+    names = sorted(one for one in module.__all__ if not one.startswith("_"))
+    rows = [f"| `{one}` | {first_sentence(getattr(module, one))} |" for one in names]
+    return "\n".join(
+        [f"## `{name}`", "", about, "", "| name | what it is |", "|---|---|", *rows, ""]
+    )
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([_HEAD, *(section(name, about) for name, about in MODULES.items())])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
