@@ -36,9 +36,9 @@ SHORTCUTS = {
 
 _HEAD = """# The public names
 
-Made from the docstrings by `make api`; `help(discreet.LinUCB)` and the like say more. Names and modules
-with a leading underscore, `discreet.curator`, `discreet.kernels`, `discreet.experiments` and
-`discreet.report` are not for users and may change without notice.
+Made from the docstrings by `make api`; `help(discreet.LinUCB)` and the like say more. Names and
+modules with a leading underscore, `discreet.curator`, `discreet.kernels`, `discreet.experiments`
+and `discreet.report` are not for users and may change without notice.
 """
 
 
