@@ -58,6 +58,7 @@ T = TypeVar("T")
 
 DEFAULT_MAX_PENDING = 100_000
 _LONGEST_NUMBER = 20  # digits; no horizon is longer
+_PATIENCE = 0.01  # seconds after which a thread looks again whether a commit is over
 _COMPACT_AFTER = 1000  # rows stored one by one, after which the sums are stored instead
 
 
@@ -194,6 +195,7 @@ class Curator:
         # Who may.
         self._staging = threading.Lock()  # held for moments: to stage and to apply
         self._leading = threading.Lock()  # held during a commit; always taken before `_staging`
+        self._news = threading.Condition(self._staging)  # that a commit is over
         self._inside: set[int] = set()  # threads that are in a call
         self._process = os.getpid()
         self._forked = self._closed = self._overtaken = False
@@ -494,10 +496,20 @@ class Curator:
         self._staged = True
 
     def _see_through(self, change: Change) -> None:
-        """Lead a commit, unless another thread's commit has taken the change along."""
-        with self._leading:
-            if not change.done and change.error is None:
-                self._lead()
+        """Lead a commit, unless another thread's commit takes the change along."""
+        while not change.done and change.error is None:
+            if self._leading.locked():
+                with self._staging:
+                    if self._leading.locked() and not change.done:
+                        self._news.wait(_PATIENCE)
+                continue
+            try:
+                with self._leading:
+                    if not change.done and change.error is None:
+                        self._lead()
+            finally:
+                with self._staging:
+                    self._news.notify_all()
         if change.error is not None:
             error = change.error
             raise type(error)(error.parameter, error.advice)

@@ -445,6 +445,8 @@ def _never_finished(target: Path, lines: LedgerFile | None) -> bool:
         return not ledger_size
     if not target.is_file():
         return False
+    if _missing_log(target) is not None:
+        return False  # that it counts may be in the log
     database = _connect(target)
     try:
         return _checked(database, ledger_size) == UNFINISHED
