@@ -105,7 +105,7 @@ class SqliteStore:
         self._ledger = ledger
         self._open = True
         self._process = os.getpid()
-        self._known = {str(path): _identity(path), str(ledger.path): ledger.identity()}
+        self._known = {str(ledger.path): ledger.identity(), str(path): _identity(path)}
         self._held = (self._process, database, ledger, None if untouched else path)
         self._finalizer = weakref.finalize(self, _release, *self._held)
         if not untouched:
@@ -190,6 +190,8 @@ class SqliteStore:
             raise ReloadNeededError("path", "was closed; load the learner again from its file")
         if self._database.in_transaction:
             self._roll_back()
+            if self._database.in_transaction:  # what it says would not be what is on the disk
+                raise StoreError("path", f"{self._path} could not be used; try again")
         return self._database
 
     def _roll_back(self) -> None:
@@ -457,11 +459,15 @@ def _never_finished(target: Path, lines: LedgerFile | None) -> bool:
 
 
 def _remove(made: Mapping[str, Identity]) -> None:
-    """Remove files, unless others are in their place by now."""
-    for place, identity in made.items():
-        with contextlib.suppress(OSError):
-            if _identity(place) == identity:
-                Path(place).unlink()
+    """Remove a ledger and its database, unless others are in their place by now.
+
+    A ledger that cannot be removed keeps its database, which says that it does not count.
+    """
+    with contextlib.suppress(OSError):
+        for place, identity in made.items():
+            with contextlib.suppress(FileNotFoundError):
+                if _identity(place) == identity:
+                    Path(place).unlink()
 
 
 def _require_a_store(target: Path) -> None:
