@@ -104,6 +104,7 @@ class SqliteStore:
         self._database = database
         self._ledger = ledger
         self._open = True
+        self._folded = True  # whether the database's own file says that it counts
         self._process = os.getpid()
         self._known = {str(ledger.path): ledger.identity(), str(path): _identity(path)}
         self._held = (self._process, database, ledger, None if untouched else path)
@@ -143,9 +144,8 @@ class SqliteStore:
         except BaseException:
             self._roll_back()
             raise
-        if change.wipe:
-            with contextlib.suppress(*_ERRORS):  # committed either way
-                database.execute(_FOLD_IN)
+        if change.wipe or not self._folded:
+            self._folded = _fold_in(database)
 
     def sequence(self) -> int:
         """The sequence number after the last commit."""
@@ -248,11 +248,12 @@ def create(place: Place, items: Iterable[Item], ledger: Sequence[bytes]) -> Sqli
                 sync_folder(target.parent)
                 return SqliteStore(target, database, lines)
             except BaseException:
-                database.close()
-                _remove_extras(target)
+                _shut(database, target)
                 raise
         except BaseException:
             _remove(made)
+            if not target.exists():
+                _remove_extras(target)
             lines.close()
             raise
     except FileExistsError:
@@ -274,10 +275,11 @@ def open(place: Place) -> Opened:  # noqa: A001  # as in `discreet.curator.store
         lines = LedgerFile(beside, create=False)
         try:
             _require_writable_format(target)
-            missing = _missing_log(target)
+            missing, own = _missing_log(target), None
             database = _connect(target)
             try:
                 sequence = _checked(database, beside.stat().st_size)
+                own = target if missing is None else None
                 if sequence == UNFINISHED:
                     raise unfinished()
                 items = database.execute("SELECT * FROM item WHERE kind >= 0").fetchall()
@@ -287,7 +289,7 @@ def open(place: Place) -> Opened:  # noqa: A001  # as in `discreet.curator.store
                 store = SqliteStore(target, database, lines, untouched=missing is not None)
                 return Opened(store, sequence, items, ledger, missing)
             except BaseException:
-                database.close()
+                _shut(database, own)
                 raise
         except BaseException:
             lines.close()
@@ -342,6 +344,19 @@ def _fill(database: sqlite3.Connection, items: Iterable[Item]) -> None:
     database.execute("COMMIT")
 
 
+def _fold_in(database: sqlite3.Connection) -> bool:
+    """Move the log into the database's own file; whether all of it is there."""
+    with contextlib.suppress(*_ERRORS):  # committed either way
+        return bool(database.execute(_FOLD_IN).fetchone()[0] == 0)
+    return False
+
+
+def _status(database: sqlite3.Connection) -> bytes | None:
+    """What the database says about whether a learner is open."""
+    row = database.execute(_READ, _STATUS).fetchone()
+    return None if row is None else row[0]
+
+
 def _set_status(database: sqlite3.Connection, status: bytes) -> None:
     """Say in the database's own file, not only in its log, whether a learner is open."""
     mode = database.execute("PRAGMA journal_mode=WAL").fetchone()
@@ -367,7 +382,7 @@ def _missing_log(target: Path) -> Path | None:
     with contextlib.suppress(*_ERRORS):  # if it is no learner's, that is seen later
         database = sqlite3.connect(f"file:{quote(str(target))}?mode=ro&immutable=1", uri=True)
         try:
-            left_open = database.execute(_READ, _STATUS).fetchone() == (_OPEN,)
+            left_open = _status(database) == _OPEN
         finally:
             database.close()
     return log if left_open else None
@@ -380,7 +395,7 @@ def _checked(database: sqlite3.Connection, ledger_size: int) -> int:
     _require_format(database)
     if database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
         raise _damaged()
-    if database.execute(_READ, _STATUS).fetchone() not in {(_OPEN,), (_CLOSED,)}:
+    if _status(database) not in {_OPEN, _CLOSED}:
         raise _damaged()
     return _sequence(database)
 
@@ -447,8 +462,6 @@ def _never_finished(target: Path, lines: LedgerFile | None) -> bool:
         return not ledger_size
     if not target.is_file():
         return False
-    if _missing_log(target) is not None:
-        return False  # that it counts may be in the log
     database = _connect(target)
     try:
         return _checked(database, ledger_size) == UNFINISHED
@@ -562,25 +575,30 @@ def _identity(place: str | Path) -> Identity:
 def _release(
     process: int, database: sqlite3.Connection, ledger: LedgerFile, path: Path | None
 ) -> None:
-    """Close both files, in the process that opened them; at ``path`` say so, if there is one.
+    """Close both files, in the process that opened them."""
+    if os.getpid() != process or ledger.closed:
+        return
+    _shut(database, path)
+    ledger.close()
+
+
+def _shut(database: sqlite3.Connection, path: Path | None) -> None:
+    """Close a database; a learner's own, at a path, is told first if it says that it is open.
 
     SQLite folds its log in and removes it. If the database could not be told, an empty log stands
     for that.
     """
-    if os.getpid() != process or ledger.closed:
-        return
-    told = path is None
+    left_open = path is not None
     with contextlib.suppress(*_ERRORS):
         if database.in_transaction:
             database.execute("ROLLBACK")
-        if path is not None:
+        if left_open and _status(database) == _OPEN:
             _set_status(database, _CLOSED)
-            told = True
+        left_open = False
     database.close()
-    if not told:
+    if left_open:
         with contextlib.suppress(OSError):
             Path(f"{path}{_LOG}").touch(mode=0o600)
-    ledger.close()
 
 
 def _remove_extras(target: Path) -> None:
