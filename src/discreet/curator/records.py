@@ -141,14 +141,12 @@ class Records:
 
     def __init__(self, learner: str) -> None:
         """Take the learner's id, which every seal covers."""
-        self._start = hashlib.sha256(learner.encode("ascii"))
+        self._learner = learner.encode("ascii")
 
     def seal(self, kind: int, number: int, contents: bytes) -> tuple[Item, int]:
         """An item, and its seal as a number."""
-        found = self._start.copy()
-        found.update(_KEY.pack(kind, number))
-        found.update(contents)
-        seal = found.digest()[:_SEAL]
+        sealed = _KEY.pack(kind, number) + contents
+        seal = hashlib.blake2b(sealed, digest_size=_SEAL, key=self._learner).digest()
         return (kind, number, seal + contents), int.from_bytes(seal, "big")
 
     def unseal(self, item: Item) -> tuple[bytes, int]:
@@ -181,31 +179,39 @@ class Records:
         """
         puts, drops = list[Item](), list[Key]()
         opened: dict[int, F64] = {}
-        counts = dict(vars(head))
+        rounds, given_up, rows, sessions = head.rounds, head.given_up, head.rows, head.sessions
+        decisions, since = head.decisions, head.since
         for change in batch:
             closes: int | None = change.number
             if change.opens:
                 closes, opened[change.number] = change.given_up, change.action  # type: ignore[assignment]
                 item, seal = self._decision(change.number, opened[change.number])
                 puts.append(item)
-                if counts["rounds"] == session[0]:
-                    item, name = self._session(*session)
+                decisions ^= seal
+                if rounds == session[0]:
+                    item, seal = self._session(*session)
                     puts.append(item)
-                    counts["sessions"] ^= name
-                counts["decisions"] ^= seal
-                counts["waiting"] += 1
-                counts["rounds"], counts["given_up"] = change.number + 1, change.lost
+                    sessions ^= seal
+                rounds, given_up = change.number + 1, change.lost
             if closes is not None:
                 action = opened[closes] if closes in opened else waiting[closes]
                 drops.append((DECISION, closes))
-                counts["decisions"] ^= self._decision(closes, action)[1]
-                counts["waiting"] -= 1
+                decisions ^= self._decision(closes, action)[1]
             if change.row:
                 item, seal = self._row(change)
                 puts.append(item)
-                counts["since"] ^= seal
-                counts["rows"] = change.row
-        after = Head(**counts)
+                since ^= seal
+                rows = change.row
+        after = replace(
+            head,
+            rounds=rounds,
+            given_up=given_up,
+            rows=rows,
+            waiting=head.waiting + len(opened) - len(drops),
+            decisions=decisions,
+            since=since,
+            sessions=sessions,
+        )
         puts.append(self._head(after))
         return puts, drops, after
 
@@ -275,10 +281,10 @@ class Records:
         action: F64 = change.action  # type: ignore[assignment]  # a row has one, and noise
         noise: NDArray[Any] = change.noise  # type: ignore[assignment]
         contents = (
-            _ROW.pack(change.number, change.reward)
-            + action.astype("<f8", copy=False).tobytes()
-            + noise.astype(_DTYPES[noise.dtype.name], copy=False).tobytes()
+            _ROW.pack(change.number, change.reward) + action.astype("<f8", copy=False).tobytes()
         )
+        if noise.size:
+            contents += noise.astype(_DTYPES[noise.dtype.name], copy=False).tobytes()
         return self.seal(ROW, change.row, contents)
 
     def _session(self, first: int, name: str) -> tuple[Item, int]:
