@@ -359,8 +359,10 @@ def _read(items: list[Item]) -> Stored:
         sessions=names,
         sums=seal,
     )
-    numbers = [number for number, _ in rows]
-    if found != head or numbers != list(range(head.summed + 1, head.rows + 1)):
+    wanted = range(head.summed + 1, head.rows + 1)  # a list could be of any length
+    if found != head or len(rows) != len(wanted):
+        raise ValueError("the head counts something else")
+    if any(number != one for (number, _), one in zip(rows, wanted, strict=True)):
         raise ValueError("the head counts something else")
     sums = _json(body)
     sums["arrays"] = {name: decode(part) for name, part in sums["arrays"].items()}
