@@ -63,12 +63,21 @@ MEMORY = 2**29  # bytes more than there were
 
 
 class Specimen(NamedTuple):
-    """A stored learner that was closed: its files, and what is in them."""
+    """A stored learner that was closed: its files, and what is in them.
+
+    Attributes:
+        database: its database.
+        ledger: its ledger.
+        items: what is in the database.
+        state: a digest of that.
+        early: its database, before some of its releases.
+    """
 
     database: bytes
     ledger: bytes
     items: tuple[Item, ...]
     state: str
+    early: bytes
 
 
 class TooSlow(BaseException):
@@ -104,6 +113,7 @@ def _specimen(path: Path, name: str) -> Specimen:
             learner.learn(waiting.pop(0), 0.25 * (turn % 3) - 0.25)
         if turn == 8:
             learner.save()
+            early = path.read_bytes()
         if turn == 11:
             learner.forget(waiting.pop(0))
     state = digest(learner)
@@ -111,7 +121,7 @@ def _specimen(path: Path, name: str) -> Specimen:
     files = path.read_bytes(), path.with_name(f"{path.name}.ledger").read_bytes()
     with contextlib.closing(sqlite3.connect(path)) as database:
         items = tuple(database.execute("SELECT * FROM item WHERE kind >= 0 ORDER BY 1, 2"))
-    return Specimen(*files, items, state)
+    return Specimen(*files, items, state, early)
 
 
 def digest(learner: discreet.LinUCB) -> str:

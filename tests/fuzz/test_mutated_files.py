@@ -92,6 +92,78 @@ def test_a_log_with_errors_is_refused_or_ends_where_the_error_is(tmp_path: Path)
     assert ends["RewoundStateError"] > 10
 
 
+def hot(database: bytes) -> bytes:
+    """A rollback journal that SQLite would play back, to bring back an earlier database."""
+    size, sector = mutation.PAGE, 512
+    pages = [database[at : at + size] for at in range(0, len(database), size)]
+    numbers = (len(pages), 0, len(pages), sector, size)
+    header = b"".join(number.to_bytes(4, "big") for number in numbers)
+    parts = [(bytes.fromhex("d9d505f920a163d7") + header).ljust(sector, b"\0")]
+    for number, page in enumerate(pages, 1):
+        check = sum(page[at] for at in range(size - 200, 0, -200))
+        parts += (number.to_bytes(4, "big"), page, check.to_bytes(4, "big"))
+    return b"".join(parts)
+
+
+def test_what_lies_beside_the_files_does_no_harm_or_is_refused(tmp_path: Path) -> None:
+    # A journal that rewinds, alone or with errors, and strange contents of SQLite's other files.
+    path, rng, ends = tmp_path / "state", random.Random(1), Counter[str]()
+    known = mutation.specimens()
+    for number in range(300):
+        one, foreign = rng.choice(known), rng.choice(known)
+        early = hot(rng.choice((one.early, foreign.early)))
+        extras = rng.choice(
+            (
+                {"-journal": early},
+                {"-journal": rng.choice(mutation.BYTES)(rng, early, foreign.database)},
+                {"-wal": rng.randbytes(9000)},
+                {"-shm": rng.randbytes(32768), "-wal": b""},
+                {"-shm": b"\xff" * 100},
+            )
+        )
+        for place in tmp_path.iterdir():
+            place.unlink()
+        for name, contents in ({"": one.database, ".ledger": one.ledger} | extras).items():
+            path.with_name(f"state{name}").write_bytes(contents)
+        try:
+            with discreet.load(path) as found:
+                assert mutation.digest(found) == one.state, (number, sorted(extras))
+            ends["read"] += 1
+        except StateFileError as error:
+            ends[type(error).__name__] += 1
+    assert ends["read"] > 50
+    assert ends["RewoundStateError"] > 20
+
+
+@pytest.mark.parametrize("shown_since", [True, False])
+def test_an_old_log_beside_a_newer_database_is_refused_or_does_no_harm(
+    tmp_path: Path, *, shown_since: bool
+) -> None:
+    path = tmp_path / "state"
+    with discreet.LinUCB(
+        mutation.PROBLEM,
+        horizon=64,
+        privacy=mutation.TARGET,
+        variant=discreet.VARIANTS["tight"].with_schedule(batches(3)),
+        path=path,
+    ) as learner:
+        for _ in range(4):
+            learner.learn(learner.choose([[0.5, 0.25]]), 0.5)
+        log = path.with_name("state-wal").read_bytes()
+        early = mutation.digest(learner)
+        for _ in range(5 if shown_since else 1):
+            learner.learn(learner.choose([[0.25, 0.5]]), -0.5)
+        learner.save()
+        state = mutation.digest(learner)
+    path.with_name("state-wal").write_bytes(log)
+    try:
+        with discreet.load(path) as found:
+            # To bring back a log is to bring back a state, which is noticed if anything was shown.
+            assert mutation.digest(found) in ({state} if shown_since else {state, early})
+    except StateFileError:
+        pass
+
+
 @pytest.mark.parametrize("wrong", [RuntimeWarning("a"), MemoryError(), RecursionError(), OSError()])
 def test_another_exception_is_noticed(
     wrong: BaseException, monkeypatch: pytest.MonkeyPatch

@@ -677,7 +677,7 @@ def test_an_interrupt_of_load_leaves_nothing_open(
 def unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not wait for the disk."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    quick = tuple(setting.replace("=EXTRA", "=OFF") for setting in sqlite._SETTINGS)
+    quick = tuple(setting.replace("=FULL", "=OFF") for setting in sqlite._SETTINGS)
     monkeypatch.setattr(sqlite, "_SETTINGS", quick)
 
 
