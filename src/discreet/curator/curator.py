@@ -13,6 +13,7 @@ unfinished, asks the store whether a commit happened, and applies the change or 
 import os
 import secrets
 import threading
+import time
 import warnings
 import weakref
 from bisect import bisect_right
@@ -58,7 +59,7 @@ T = TypeVar("T")
 
 DEFAULT_MAX_PENDING = 100_000
 _LONGEST_NUMBER = 20  # digits; no horizon is longer
-_PATIENCE = 0.01  # seconds after which a thread looks again whether a commit is over
+_PAUSE = 0.0002  # seconds after which a thread looks again whether a commit is over
 _COMPACT_AFTER = 1000  # rows stored one by one, after which the sums are stored instead
 
 
@@ -195,11 +196,10 @@ class Curator:
         # Who may.
         self._staging = threading.Lock()  # held for moments: to stage and to apply
         self._leading = threading.Lock()  # held during a commit; always taken before `_staging`
-        self._news = threading.Condition(self._staging)  # that a commit is over
         self._inside: set[int] = set()  # threads that are in a call
         self._process = os.getpid()
-        self._forked = self._closed = self._overtaken = False
-        self._usable = True  # none of these
+        self._forked = self._closed = False
+        self._usable = True  # neither of these, and nobody else has continued the learner
         _LIVE.add(self)
 
     # What is asked of it
@@ -371,7 +371,10 @@ class Curator:
         """Stage changes, see that they are committed and applied, and return them."""
         if not self._store.durable:
             with self._leading:
-                if not self._store.durable:  # another thread may just have stored the learner
+                if self._moving is not None:
+                    with self._staging:
+                        self._settle()
+                if not self._store.durable:  # by now the learner may be stored
                     return self._make_in_memory(request)
         if not self._progress.idle() or not self._staged:
             self._settle_leftovers()
@@ -383,16 +386,17 @@ class Curator:
         if changes:
             try:
                 self._see_through(changes[-1])
-            except BaseException:
+            except BaseException as error:
                 self._take_back(changes)
-                raise
+                if not isinstance(error, DiscreetError) or not changes[-1].done:
+                    raise
         return changes
 
     def _make_in_memory(self, request: _Request) -> list[Change]:
         """The same where nothing is stored: a change is committed by being applied."""
         with self._staging:
             idle = self._progress
-            if idle.applying or not self._staged or self._moving is not None:
+            if idle.applying or not self._staged:
                 self._settle()
                 idle = self._progress
             changes = self._staged_changes(request)
@@ -499,18 +503,12 @@ class Curator:
         """Lead a commit, unless another thread's commit takes the change along."""
         while not change.done and change.error is None:
             if self._leading.locked():
-                with self._staging:
-                    if self._leading.locked() and not change.done:
-                        self._news.wait(_PATIENCE)
+                time.sleep(_PAUSE)
                 continue
-            try:
-                with self._leading:
-                    if not change.done and change.error is None:
-                        self._lead()
-            finally:
-                with self._staging:
-                    self._news.notify_all()
-        if change.error is not None:
+            with self._leading:
+                if not change.done and change.error is None:
+                    self._lead()
+        if change.error is not None and not change.done:
             error = change.error
             raise type(error)(error.parameter, error.advice)
 
@@ -527,7 +525,8 @@ class Curator:
             queue = self._progress.queue
             self._progress = _Progress(before, _Doubt(after, batch, head), applying, queue)
         try:
-            self._store.commit(Commit(before, after, puts, drops))
+            erases = not all(change.opens or change.row for change in batch)
+            self._store.commit(Commit(before, after, puts, drops, wipe=erases))
         except DiscreetError as error:
             self._fail(error)
             return
@@ -542,8 +541,9 @@ class Curator:
     def _fail(self, error: DiscreetError) -> None:
         """After a commit that raised: find out whether it happened, and tell whoever waits."""
         with self._staging:
-            with suppress(DiscreetError):
+            with suppress(Exception):  # tried again by the next call
                 self._resolve()
+                self._apply()
             for change in self._progress.queue:
                 change.error = error
             self._drop_failed()
@@ -572,7 +572,7 @@ class Curator:
                 self._requeue(())
 
     def _settle_quietly(self) -> None:
-        """The same for somebody who only looks, and waits for nobody."""
+        """The same for somebody who only looks, and does not wait for a commit."""
         idle = self._progress.idle() and self._moving is None
         if idle or self._is_forked() or threading.get_ident() in self._inside:
             return
@@ -614,14 +614,14 @@ class Curator:
         try:
             found = self._store.sequence()
         except SecondWriterError:
-            self._stop(overtaken=True)
+            self._stop(closed=False)
             raise
         if found == doubt.after:
             self._happened()
         elif found == self._progress.sequence:
             self._progress = self._progress._replace(doubt=None)
         else:
-            self._stop(overtaken=True)
+            self._stop(closed=False)
             self._require_usable()
 
     def _happened(self) -> None:
@@ -818,11 +818,10 @@ class Curator:
             "learner", "was continued by another writer; close it and load it again"
         )
 
-    def _stop(self, *, closed: bool = False, overtaken: bool = False) -> None:
-        """Refuse all further calls."""
+    def _stop(self, *, closed: bool) -> None:
+        """Refuse all further calls: it was closed, or somebody else has continued the learner."""
         self._usable = False
         self._closed |= closed
-        self._overtaken |= overtaken
 
     def in_child(self) -> None:
         """In a forked child: refuse everything, and touch nothing that the parent uses."""

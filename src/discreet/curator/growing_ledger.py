@@ -53,9 +53,9 @@ class GrowingLedger(Ledger):
     def reconcile(self, number: int, rows: int, sha256: str | None) -> Entry | None:
         """Compare with a state that has made ``number`` releases, the last with these contents.
 
-        A crash may have come between the state and the ledger: then the one missing entry is
-        appended here and returned, and has to be written to the file before anything is shown.
-        None if nothing is missing.
+        A crash may have come between the state and the ledger: then the next entry is appended here
+        and returned, and has to be written to the file before anything is shown. None if nothing is
+        missing.
         """
         if number == len(self) + 1 and sha256 is not None:
             return self.append(number, rows, sha256)

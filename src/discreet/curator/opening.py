@@ -99,6 +99,7 @@ def open(  # noqa: A001  # as in `store`
     except BaseException:
         found.store.close()
         raise
+    curator.policy = stored.document.get("policy")
     return curator, stored.document
 
 

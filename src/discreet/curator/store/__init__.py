@@ -6,7 +6,7 @@ it promises is the same for every implementation, and one set of tests runs over
 - **A commit is all or nothing, and on the disk when it returns.**
 - **Compare-and-set.** A commit names the sequence number that it starts from. If the store is not
   there any more, somebody else wrote to it, and the commit is refused (`SecondWriterError`): two
-  writers can never both continue one state, whatever the file system thinks of locks.
+  writers can never both continue one state.
 - **After any error the store can be asked.** `sequence` tells whether the commit happened.
 - **The ledger is apart from the items.** It only grows, and bringing back older items does not
   bring back an older ledger; so a state that was rewound is found out when it is opened.

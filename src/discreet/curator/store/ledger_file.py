@@ -59,8 +59,9 @@ class LedgerFile:
             self.close()
 
     def read(self) -> bytes:
-        """All whole lines. What a crash left of a last one is cut off by the next `append`."""
+        """All whole lines, synced. What a crash left of a last one is cut off by `append`."""
         file = self._descriptor()
+        _sync(file)
         with os.fdopen(os.dup(file), "rb") as reader:
             reader.seek(0)
             data = reader.read()
@@ -105,6 +106,11 @@ class LedgerFile:
     def closed(self) -> bool:
         """Whether it was closed."""
         return self._file is None
+
+    def clear(self) -> None:
+        """Remove all lines."""
+        self._end = (0, 0)
+        self._cut()
 
     def identity(self) -> tuple[int, int]:
         """Which file is open: device and number."""

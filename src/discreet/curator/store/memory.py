@@ -6,7 +6,7 @@ from discreet.curator.store import Commit, Place
 
 
 class MemoryStore:
-    """A sequence number, and nothing else."""
+    """A sequence number, and nothing else; a curator asks it only whether it is durable."""
 
     place = None
     durable = False

@@ -7,8 +7,8 @@ the database's file yet, the second only helps to find them. All are for their o
 SQLite runs with a write-ahead log and ``synchronous=FULL``: one sync a commit. Two things that it
 does not look after are looked after here. Before each commit the files are compared with those that
 are open, because SQLite writes on into a file that was moved away. And the database says whether a
-learner is open, so that a copy that was made without its log is refused. SQLite's own file locks
-are not relied on: the ledger's lock refuses a second opener, the sequence number a second writer.
+learner is open, so that a copy that was made without its log is refused. The ledger's lock refuses
+a second opener, the sequence number a second writer.
 """
 
 import contextlib
@@ -47,6 +47,7 @@ _OWN_SUFFIXES = (SUFFIX, *_EXTRAS)
 _SEQUENCE = (-1, 0)  # the key of the sequence number; kinds of items are not negative
 _STATUS = (-1, 1)  # the key under which the database says whether a learner is open
 _OPEN, _CLOSED = b"open", b"closed"
+_PATIENCE = 10_000  # milliseconds to wait for somebody who reads the database
 _LARGEST_LEDGER = 2**36  # bytes; a file that is longer was never a ledger
 
 _SCHEMA = """
@@ -104,13 +105,14 @@ class SqliteStore:
         self._database = database
         self._ledger = ledger
         self._open = True
-        self._folded = True  # whether the database's own file says that it counts
+        self._folded = True  # whether all that must be in the database's own file is there
         self._process = os.getpid()
         self._known = {str(ledger.path): ledger.identity(), str(path): _identity(path)}
         self._held = (self._process, database, ledger, None if untouched else path)
         self._finalizer = weakref.finalize(self, _release, *self._held)
         if not untouched:
-            _set_status(database, _OPEN)
+            if not _set_status(database, _OPEN, patience=_PATIENCE):
+                raise StoreError("path", f"another program is reading {path}; try again after it")
             self._known[f"{path}{_LOG}"] = _identity(f"{path}{_LOG}")
 
     @property
@@ -275,11 +277,10 @@ def open(place: Place) -> Opened:  # noqa: A001  # as in `discreet.curator.store
         lines = LedgerFile(beside, create=False)
         try:
             _require_writable_format(target)
-            missing, own = _missing_log(target), None
-            database = _connect(target)
+            missing = _missing_log(target)
+            database = _connect(target) if missing is None else _frozen(target)
             try:
                 sequence = _checked(database, beside.stat().st_size)
-                own = target if missing is None else None
                 if sequence == UNFINISHED:
                     raise unfinished()
                 items = database.execute("SELECT * FROM item WHERE kind >= 0").fetchall()
@@ -289,7 +290,10 @@ def open(place: Place) -> Opened:  # noqa: A001  # as in `discreet.curator.store
                 store = SqliteStore(target, database, lines, untouched=missing is not None)
                 return Opened(store, sequence, items, ledger, missing)
             except BaseException:
-                _shut(database, own)
+                if missing is None:
+                    _shut(database, target)
+                else:
+                    database.close()
                 raise
         except BaseException:
             lines.close()
@@ -321,7 +325,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         uri=True,
         isolation_level=None,
         check_same_thread=False,
-        timeout=10.0,
+        timeout=_PATIENCE / 1000,
     )
     try:
         for setting in _SETTINGS:
@@ -344,11 +348,19 @@ def _fill(database: sqlite3.Connection, items: Iterable[Item]) -> None:
     database.execute("COMMIT")
 
 
-def _fold_in(database: sqlite3.Connection) -> bool:
-    """Move the log into the database's own file; whether all of it is there."""
+def _fold_in(database: sqlite3.Connection, *, patience: int = 0) -> bool:
+    """Move the log into the database's own file; whether all of it is there.
+
+    Somebody who reads the database may keep it from happening, for longer than ``patience``
+    milliseconds.
+    """
+    folded = False
     with contextlib.suppress(*_ERRORS):  # committed either way
-        return bool(database.execute(_FOLD_IN).fetchone()[0] == 0)
-    return False
+        database.execute(f"PRAGMA busy_timeout={patience}")
+        folded = database.execute(_FOLD_IN).fetchone()[0] == 0
+    with contextlib.suppress(*_ERRORS):
+        database.execute(f"PRAGMA busy_timeout={_PATIENCE}")
+    return folded
 
 
 def _status(database: sqlite3.Connection) -> bytes | None:
@@ -357,13 +369,13 @@ def _status(database: sqlite3.Connection) -> bytes | None:
     return None if row is None else row[0]
 
 
-def _set_status(database: sqlite3.Connection, status: bytes) -> None:
-    """Say in the database's own file, not only in its log, whether a learner is open."""
+def _set_status(database: sqlite3.Connection, status: bytes, *, patience: int = 0) -> bool:
+    """Say whether a learner is open; whether that is in the database's own file already."""
     mode = database.execute("PRAGMA journal_mode=WAL").fetchone()
     if mode != ("wal",):
-        raise sqlite3.OperationalError("no write-ahead log on this file system; use a local disk")
+        raise StoreError("path", "is on a file system without shared memory; use a local disk")
     database.execute(_PUT, (*_STATUS, status))
-    database.execute(_FOLD_IN)
+    return _fold_in(database, patience=patience)
 
 
 def _require_writable_format(target: Path) -> None:
@@ -374,13 +386,20 @@ def _require_writable_format(target: Path) -> None:
         raise _damaged()
 
 
+def _frozen(target: Path) -> sqlite3.Connection:
+    """A look at the database's own file, without its log, that changes nothing."""
+    return sqlite3.connect(
+        f"file:{quote(str(target))}?mode=ro&immutable=1", uri=True, check_same_thread=False
+    )
+
+
 def _missing_log(target: Path) -> Path | None:
     """The log of a database that was never closed and has come without it."""
     log, left_open = Path(f"{target}{_LOG}"), False
     if log.exists():
         return None
     with contextlib.suppress(*_ERRORS):  # if it is no learner's, that is seen later
-        database = sqlite3.connect(f"file:{quote(str(target))}?mode=ro&immutable=1", uri=True)
+        database = _frozen(target)
         try:
             left_open = _status(database) == _OPEN
         finally:
@@ -441,6 +460,8 @@ def _clear_unfinished(target: Path) -> None:
         if beside in there:
             lines = LedgerFile(beside, create=False)
         if _never_finished(target, lines):
+            if lines is not None:
+                lines.clear()  # first: a ledger with lines would be taken for a learner's
             target.unlink(missing_ok=True)
             _remove_extras(target)
             beside.unlink(missing_ok=True)
@@ -468,7 +489,7 @@ def _never_finished(target: Path, lines: LedgerFile | None) -> bool:
     except StateFileError as error:
         return str(error) == str(unfinished())
     finally:
-        database.close()
+        _close_unchanged(database, target)
 
 
 def _remove(made: Mapping[str, Identity]) -> None:
@@ -491,7 +512,7 @@ def _require_a_store(target: Path) -> None:
             if _checked(database, 0) == UNFINISHED:
                 raise unfinished()
         finally:
-            database.close()
+            _close_unchanged(database, target)
     except _ERRORS as error:
         raise _unreadable(target, error) from None
 
@@ -575,30 +596,39 @@ def _identity(place: str | Path) -> Identity:
 def _release(
     process: int, database: sqlite3.Connection, ledger: LedgerFile, path: Path | None
 ) -> None:
-    """Close both files, in the process that opened them."""
+    """Close both files, in the process that opened them; at ``path`` the database is told."""
     if os.getpid() != process or ledger.closed:
         return
-    _shut(database, path)
+    if database.in_transaction:  # another thread is in a commit, and the process ends
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(database))  # left as a crash would leave it
+    elif path is None:
+        database.close()
+    else:
+        _shut(database, path)
     ledger.close()
 
 
-def _shut(database: sqlite3.Connection, path: Path | None) -> None:
-    """Close a database; a learner's own, at a path, is told first if it says that it is open.
-
-    SQLite folds its log in and removes it. If the database could not be told, an empty log stands
-    for that.
-    """
-    left_open = path is not None
-    with contextlib.suppress(*_ERRORS):
+def _shut(database: sqlite3.Connection, path: Path) -> None:
+    """Close a database, and let it say so."""
+    with contextlib.suppress(StoreError, *_ERRORS):
         if database.in_transaction:
             database.execute("ROLLBACK")
-        if left_open and _status(database) == _OPEN:
+        if _status(database) == _OPEN:
             _set_status(database, _CLOSED)
-        left_open = False
+    _close_unchanged(database, path)
+
+
+def _close_unchanged(database: sqlite3.Connection, path: Path) -> None:
+    """Close a database whatever it says.
+
+    SQLite folds the log in and removes it. If the database still says that a learner is open, an
+    empty log stands for it.
+    """
     database.close()
-    if left_open:
+    log = _missing_log(path)
+    if log is not None:
         with contextlib.suppress(OSError):
-            Path(f"{path}{_LOG}").touch(mode=0o600)
+            log.touch(mode=0o600)
 
 
 def _remove_extras(target: Path) -> None:
@@ -650,6 +680,4 @@ def _unreadable(place: Path, error: Exception) -> StoreError | CorruptFileError:
 
 def _trouble(place: Path, error: Exception) -> StoreError:
     what = error.strerror if isinstance(error, OSError) else str(error)
-    return StoreError(
-        "path", f"{place} could not be used ({what}); nothing was changed, so try again"
-    )
+    return StoreError("path", f"{place} could not be used ({what}); try again")
