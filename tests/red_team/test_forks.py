@@ -15,7 +15,7 @@ BEGINNING = """
 import ctypes, os, signal, sys, threading, time
 import discreet
 from discreet.curator.store.sqlite import SqliteStore
-from discreet.errors import WrongProcessError
+from discreet.errors import StateInUseError, WrongProcessError
 
 problem = discreet.Problem(dim=2, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)
 path = sys.argv[1] or None
@@ -42,6 +42,13 @@ def ended(child, seconds=20.0):
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     raise AssertionError("a child hangs")
+
+def still_held():
+    try:
+        discreet.load(path)
+    except StateInUseError:
+        return
+    raise AssertionError("a child gave away its parent's lock")
 
 def everything_is_there(rows):
     assert (learner.rows, len(learner.ledger)) == (rows, rows), learner
@@ -182,25 +189,23 @@ def test_a_child_made_while_another_thread_commits_does_not_hang_or_undo(tmp_pat
 @pytest.mark.parametrize("end", ["sys.exit(0)", "os._exit(0)"])
 def test_a_child_that_ends_leaves_the_store_to_its_parent(tmp_path: Path, end: str) -> None:
     script = f"""
+        parent = os.getpid()
         child = os.fork()
         if child == 0:
+            os.getpid = lambda: parent
             {end}
         ended(child)
         learn()
         child = os.fork()
         if child == 0:
+            os.getpid = lambda: parent
             learner.close()
             del learner
             import gc
             gc.collect()
             {end}
         ended(child)
-        try:
-            discreet.load(path)
-        except discreet.errors.StateInUseError:
-            pass
-        else:
-            raise AssertionError("a child gave away its parent's lock")
+        still_held()
         everything_is_there(2)
     """
     play(tmp_path, script)
@@ -211,13 +216,14 @@ def test_a_child_made_in_the_middle_of_a_transaction_does_not_roll_it_back(tmp_p
     script = """
         import sqlite3
         from discreet.curator.store import sqlite
-        connect, forks = sqlite3.connect, []
+        connect, forks, parent = sqlite3.connect, [], os.getpid()
 
         class Forking(sqlite3.Connection):
             def execute(self, statement, *more):
                 if statement == "COMMIT" and forks == [None]:
                     forks[0] = os.fork()
                     if forks[0] == 0:
+                        os.getpid = lambda: parent
                         sys.exit(0)
                     ended(forks[0])
                 return super().execute(statement, *more)
@@ -229,6 +235,7 @@ def test_a_child_made_in_the_middle_of_a_transaction_does_not_roll_it_back(tmp_p
             forks[:] = [None]
             learn()
             assert forks != [None]
+            still_held()
         forks.clear()
         everything_is_there(6)
     """
