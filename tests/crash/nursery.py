@@ -310,7 +310,7 @@ def _whole_line(file: int, fact: Fact) -> None:
 
 
 def random_deaths(place: Path | str, kills: int, seed: int) -> dict[str, int]:
-    """SIGKILL at random instants, from the first moment of loading on."""
+    """SIGKILL at random instants: of loading, every third time, and of using the learner."""
     rng = random.Random(seed)
     truth = Truth(place)
 
@@ -321,6 +321,8 @@ def random_deaths(place: Path | str, kills: int, seed: int) -> dict[str, int]:
 
     for kill in range(kills):
         child = Child(partial(work, kill))
+        if kill % 3:
+            assert child.speaking.wait(LATE)
         time.sleep(rng.choice((0.01, 0.05, 0.15)) * rng.random())
         child.kill()
         truth.check(child.end())
