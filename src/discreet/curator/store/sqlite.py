@@ -599,13 +599,20 @@ def _release(
     """Close both files, in the process that opened them; at ``path`` the database is told."""
     if os.getpid() != process or ledger.closed:
         return
-    if database.in_transaction:  # another thread is in a commit, and the process ends
+    if _in_transaction(database):  # another thread is in a commit, and the process ends
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(database))  # left as a crash would leave it
     elif path is None:
         database.close()
     else:
         _shut(database, path)
     ledger.close()
+
+
+def _in_transaction(database: sqlite3.Connection) -> bool:
+    """Whether a transaction is open; one that was closed, before an interrupt, has none."""
+    with contextlib.suppress(sqlite3.ProgrammingError):
+        return database.in_transaction
+    return False
 
 
 def _shut(database: sqlite3.Connection, path: Path) -> None:
