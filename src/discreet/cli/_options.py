@@ -48,8 +48,9 @@ def horizon(text: str) -> int | str:
     return OPEN if text.lower() == OPEN else count(text)
 
 
-def path(text: str) -> Path:
-    """A file or folder that may or may not exist."""
+def path(given: str | Path) -> Path:
+    """A file or folder that may or may not exist; a default comes as a path already."""
+    text = str(given)
     if not text or "\0" in text:
         raise typer.BadParameter(f"{text!r} is no path")
     return Path(text)
