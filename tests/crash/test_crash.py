@@ -81,4 +81,4 @@ def test_killed_at_random_instants_many_times(tmp_path: Path, learner: tuple[str
 def test_killed_at_every_call_of_a_long_life(
     tmp_path: Path, learner: tuple[str, str], deadly: Path
 ) -> None:
-    assert deaths(tmp_path, learner, "every", 2, deadly=deadly)["points"] > 600
+    assert deaths(tmp_path, learner, "every", 2, deadly=deadly)["points"] > 400

@@ -61,4 +61,4 @@ def test_servers_killed_in_the_middle_of_calls_many_times(server: Server, place:
 @pytest.mark.nightly
 def test_connections_cut_in_the_middle_of_calls_many_times(server: Server, place: str) -> None:
     found = nursery.troubles(place, server.cut_off, 200, seed=6)
-    assert found["failed"] > 100
+    assert found["failed"] > 30
