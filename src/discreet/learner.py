@@ -250,8 +250,10 @@ class LinUCB:
             ShapeError, NotFiniteError, OutOfBoundsError: the decision set cannot be used.
             HorizonReachedError: all rounds have been played.
         """
-        index, action = self._chosen(actions)
-        return Decision(index=index, id=self._curator.open_decisions([action])[0])
+        admitted = self._curator.admit(actions)
+        admitted.setflags(write=False)
+        index, action = self._chosen(self._shown_region(), admitted)
+        return Decision(index, self._curator.open_decisions([action])[0])
 
     def choose_many(self, sets: Iterable[ArrayLike]) -> list[Decision]:
         """Pick an action for each of several people, from the same release and in one commit.
@@ -262,21 +264,26 @@ class LinUCB:
         Returns:
             A decision for each, in order. After an error none was made.
         """
-        picked = [self._chosen(actions) for actions in sets]
+        admitted = self._curator.admit_all(list(sets))
+        region = self._shown_region()
+        picked = [self._chosen(region, actions) for actions in admitted]
         ids = self._curator.open_decisions([action for _, action in picked])
-        return [Decision(index=index, id=one) for (index, _), one in zip(picked, ids, strict=True)]
+        return [Decision(index, one) for (index, _), one in zip(picked, ids, strict=True)]
 
-    def _chosen(self, actions: ArrayLike) -> tuple[int, NDArray[np.float64]]:
-        """The index that the policy picks, and that action."""
-        admitted = self._curator.admit(actions)
-        admitted.setflags(write=False)
+    def _shown_region(self) -> Region:
+        """The confidence set of the last release that was shown, which need not be the newest."""
         release, cached = self._curator.shown, self._region
-        region = cached[1] if cached and cached[0] is release else self._confidence(release)
-        picked = self._policy.choose(region, admitted)
+        return cached[1] if cached and cached[0] is release else self._confidence(release)
+
+    def _chosen(
+        self, region: Region, actions: NDArray[np.float64]
+    ) -> tuple[int, NDArray[np.float64]]:
+        """The index that the policy picks, and that action."""
+        picked = self._policy.choose(region, actions)
         index = picked if type(picked) is int else _index(picked)
-        if not 0 <= index < len(admitted):
+        if not 0 <= index < len(actions):
             raise ParameterError("policy", "chose no action of the decision set; fix its choose()")
-        return index, admitted[index]
+        return index, actions[index]
 
     def learn(self, decision: Decision | str, reward: float) -> None:
         """Take in the reward of a decision: now, later, in any order, or never.

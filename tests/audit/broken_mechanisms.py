@@ -105,7 +105,7 @@ def without_clipping() -> Iterator[Make]:
     """A curator that takes rows as they come."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows, "bounded_actions", lambda _, actions, __: np.array(actions))
-        patch.setattr(rows, "still_bounded", lambda _, action: np.array(action))
+        patch.setattr(rows, "still_bounded", lambda _, actions: [np.array(one) for one in actions])
         patch.setattr(rows, "bounded_reward", lambda _, reward, __: float(reward))
         yield made(sound(), on_violation="clip")
 

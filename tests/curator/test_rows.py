@@ -15,6 +15,7 @@ from discreet.curator.rows import (
     _ROUNDING,
     bounded_actions,
     bounded_reward,
+    bounded_sets,
     checked_choice,
     still_bounded,
 )
@@ -205,11 +206,22 @@ def test_a_masked_array_without_masked_entries_is_an_array() -> None:
 def test_what_a_policy_left_alone_is_copied_to_the_bit() -> None:
     long = PROBLEM.action_norm / math.sqrt(3)
     bounded = bounded_actions(PROBLEM, [[2.0, 0.0, 0.0], [long, long, long]], "error")
-    for row in bounded:
-        copy = still_bounded(PROBLEM, row)
-        assert copy.tobytes() == row.tobytes()
-        assert copy.shape == (3,)
-        assert not np.shares_memory(copy, bounded)
+    for rows in ([bounded[0]], [bounded[1]], list(bounded)):
+        copies = still_bounded(PROBLEM, rows)
+        assert len(copies) == len(rows)
+        for copy, row in zip(copies, rows, strict=True):
+            assert copy.tobytes() == row.tobytes()
+            assert copy.shape == (3,)
+            assert not np.shares_memory(copy, bounded)
+
+
+def test_a_chosen_action_that_waits_does_not_keep_the_others_in_memory() -> None:
+    first, second = still_bounded(PROBLEM, [np.zeros(3), np.ones(3)])
+    assert (first.base, second.base) == (None, None)
+
+
+def test_no_chosen_action_is_bounded() -> None:
+    assert still_bounded(PROBLEM, []) == []
 
 
 @given(
@@ -219,7 +231,8 @@ def test_what_a_policy_left_alone_is_copied_to_the_bit() -> None:
 )
 def test_whatever_was_bounded_is_still_bounded(rows: np.ndarray) -> None:
     row = bounded_actions(PROBLEM, rows, "clip")[0]
-    assert still_bounded(PROBLEM, row).tobytes() == row.tobytes()
+    (copy,) = still_bounded(PROBLEM, [row])
+    assert copy.tobytes() == row.tobytes()
 
 
 @pytest.mark.parametrize(
@@ -234,10 +247,75 @@ def test_whatever_was_bounded_is_still_bounded(rows: np.ndarray) -> None:
         [[0.0, 0.0, 0.0]] * 2,
     ],
 )
+@pytest.mark.parametrize("others", [0, 2])
 @pytest.mark.filterwarnings("error")
-def test_what_a_policy_changed_is_refused_without_its_contents(changed: list[float]) -> None:
+def test_what_a_policy_changed_is_refused_without_its_contents(
+    changed: list[float], others: int
+) -> None:
     with pytest.raises(ParameterError) as caught:
-        still_bounded(PROBLEM, np.array(changed))
+        still_bounded(PROBLEM, [*[np.zeros(3)] * others, np.array(changed)])
     assert str(caught.value) == (
         "policy: changed the decision set it was given; a policy may only read it"
     )
+
+
+def decision_sets() -> dict[str, list[object]]:
+    """Several decision sets each, all within the bounds."""
+    rng = np.random.default_rng(0)
+    few, more = rng.uniform(-1, 1, (2, 3)), rng.uniform(-1, 1, (5, 3))
+    return {
+        "none": [],
+        "one": [few],
+        "of different lengths": [few, more, few[:1]],
+        "column by column": [np.asfortranarray(few), np.asfortranarray(more)],
+        "views": list(np.stack([more, -more])[:, ::2]),
+        "of other types": [few, more.astype(np.float32), few.astype(">f8"), [[1, 0, 1]]],
+        "too long by a trace": [few, np.array([[2.0 * (1 + 1e-10), 0.0, 0.0]])],
+        "masked arrays": [few, np.ma.array(more)],
+    }
+
+
+@pytest.mark.parametrize("kind", decision_sets())
+def test_several_sets_are_bounded_as_each_of_them_is(kind: str) -> None:
+    sets = decision_sets()[kind]
+    found = bounded_sets(PROBLEM, sets, "error")
+    assert len(found) == len(sets)
+    for bounded, actions in zip(found, sets, strict=True):
+        alone = bounded_actions(PROBLEM, actions, "error")
+        assert type(bounded) is np.ndarray
+        assert (bounded.shape, bounded.dtype) == (alone.shape, alone.dtype)
+        assert bounded.tobytes() == alone.tobytes()
+        assert bounded.flags.c_contiguous
+        assert not bounded.flags.writeable
+        assert not np.shares_memory(bounded, np.asarray(actions))
+
+
+@pytest.mark.parametrize("mode", ["error", "clip"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize(("actions", "error"), BAD_ACTIONS)
+def test_one_bad_set_among_several_gets_its_own_error(
+    actions: object, error: type[DiscreetError], place: int, mode: str
+) -> None:
+    if mode == "clip" and error is OutOfBoundsError:
+        pytest.skip("clipping accepts these")
+    if isinstance(actions, list) and error in {NotFiniteError, OutOfBoundsError}:
+        actions = np.array(actions)  # so that all of them are plain arrays
+    sets = [np.eye(3), np.eye(3)]
+    sets.insert(place, actions)  # type: ignore[arg-type]
+    with pytest.raises(error) as caught:
+        bounded_sets(PROBLEM, sets, mode)  # type: ignore[arg-type]
+    assert str(SECRET) not in str(caught.value)
+
+
+def test_a_long_row_in_one_of_several_sets_is_clipped_there_only() -> None:
+    short, long = bounded_sets(PROBLEM, [np.eye(3), 4.0 * np.eye(3)], "clip")
+    assert short.tolist() == np.eye(3).tolist()
+    assert long.tolist() == (2.0 * np.eye(3)).tolist()
+
+
+def test_the_first_bad_set_is_the_one_that_is_told_of() -> None:
+    nan, long = np.full((1, 3), math.nan), np.full((1, 3), 3.0)
+    with pytest.raises(OutOfBoundsError):
+        bounded_sets(PROBLEM, [np.eye(3), long, nan], "error")
+    with pytest.raises(NotFiniteError):
+        bounded_sets(PROBLEM, [np.eye(3), nan, long], "error")

@@ -262,6 +262,12 @@ class Curator:
         self._require_rounds(1, self._rounds)
         return rows.bounded_actions(self.mechanism.setting.problem, actions, self._on_violation)
 
+    def admit_all(self, sets: Sequence[ArrayLike]) -> list[F64]:
+        """Bounded read-only copies of decision sets, if there is a round left for each."""
+        self._require_usable()
+        self._require_rounds(len(sets), self._rounds)
+        return rows.bounded_sets(self.mechanism.setting.problem, sets, self._on_violation)
+
     def open_decisions(self, actions: Sequence[F64]) -> list[str]:
         """Remember chosen actions until their rewards come: all of them, or none after an error.
 
@@ -272,7 +278,7 @@ class Curator:
             The decisions' ids.
         """
         problem = self.mechanism.setting.problem
-        bounded = [rows.still_bounded(problem, action) for action in actions]
+        bounded = rows.still_bounded(problem, actions)
         if len(self._waiting) + len(bounded) > self.max_pending:
             warnings.warn(_too_many_wait(self.max_pending), GivenUpWarning, stacklevel=3)
         changes = self._enter(self._make, (self._openings, bounded))

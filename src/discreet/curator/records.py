@@ -53,7 +53,8 @@ MALFORMED = (
 _SEAL = 16  # bytes
 _KEY = struct.Struct("<qq")
 _ROW = struct.Struct("<qd")  # decision and reward
-_DTYPES = {"float64": "<f8", "int64": "<i8"}
+_F8 = np.dtype("<f8")
+_DTYPES = {"float64": _F8, "int64": np.dtype("<i8")}
 _INTEGERS = "integers"  # of any size, in hexadecimal
 _INTEGER = re.compile(r"0|-?[1-9a-f][0-9a-f]*")
 _MOST_AXES = 8
@@ -141,12 +142,13 @@ class Records:
 
     def __init__(self, learner: str) -> None:
         """Take the learner's id, which every seal covers."""
-        self._learner = learner.encode("ascii")
+        self._keyed = hashlib.blake2b(digest_size=_SEAL, key=learner.encode("ascii"))
 
     def seal(self, kind: int, number: int, contents: bytes) -> tuple[Item, int]:
         """An item, and its seal as a number."""
-        sealed = _KEY.pack(kind, number) + contents
-        seal = hashlib.blake2b(sealed, digest_size=_SEAL, key=self._learner).digest()
+        digest = self._keyed.copy()  # quicker than one made anew with the key
+        digest.update(_KEY.pack(kind, number) + contents)
+        seal = digest.digest()
         return (kind, number, seal + contents), int.from_bytes(seal, "big")
 
     def unseal(self, item: Item) -> tuple[bytes, int]:
@@ -274,14 +276,14 @@ class Records:
         return self.seal(HEAD, 0, _dump(vars(head)))[0]
 
     def _decision(self, number: int, action: F64) -> tuple[Item, int]:
-        return self.seal(DECISION, number, action.astype("<f8", copy=False).tobytes())
+        return self.seal(DECISION, number, action.astype(_F8, copy=False).tobytes())
 
     def _row(self, change: Change) -> tuple[Item, int]:
         """A row. How long its noise is says how many draws there are."""
         action: F64 = change.action  # type: ignore[assignment]  # a row has one, and noise
         noise: NDArray[Any] = change.noise  # type: ignore[assignment]
         contents = (
-            _ROW.pack(change.number, change.reward) + action.astype("<f8", copy=False).tobytes()
+            _ROW.pack(change.number, change.reward) + action.astype(_F8, copy=False).tobytes()
         )
         if noise.size:
             contents += noise.astype(_DTYPES[noise.dtype.name], copy=False).tobytes()
@@ -400,7 +402,7 @@ def action_of(contents: bytes, dim: int) -> F64:
     """The action of a stored decision; ValueError if it is none."""
     if len(contents) != 8 * dim:
         raise ValueError("an action of another length")
-    return np.frombuffer(contents, dtype="<f8").astype(np.float64)
+    return np.frombuffer(contents, dtype=_F8).astype(np.float64)
 
 
 def row_of(number: int, contents: bytes, dim: int, like: NDArray[Any]) -> Change:
@@ -431,7 +433,7 @@ def decode(entry: Any) -> NDArray[Any]:  # noqa: ANN401  # whatever a file holds
     if kind == _INTEGERS:
         return _integers(numbers, shape)
     data = _from_base64(numbers, 8 * math.prod(shape))
-    native = np.dtype(_DTYPES[kind]).newbyteorder("=")
+    native = _DTYPES[kind].newbyteorder("=")
     array = np.frombuffer(data, dtype=_DTYPES[kind]).astype(native).reshape(shape)
     if not np.isfinite(array).all():
         raise ValueError("not finite")

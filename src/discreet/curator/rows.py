@@ -6,6 +6,8 @@ sensitivity the accounting assumes. Messages say what is wrong, never with which
 """
 
 import math
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from numbers import Real
 from typing import Literal
 
@@ -28,6 +30,7 @@ OnViolation = Literal["error", "clip"]
 _CHOICES = ("error", "clip")
 _NUMBERS = "biuf"  # kinds of numpy's types: bool, whole and floating-point numbers
 _SEQUENCES = (list, tuple)
+_FLOAT64 = np.dtype(np.float64)
 _Masked = np.ma.MaskedArray
 
 _ROUNDING = 1e-14  # how much too long a unit vector may come out in double precision
@@ -71,7 +74,7 @@ def bounded_actions(problem: Problem, actions: ArrayLike, on_violation: OnViolat
         )
     limit = problem.action_norm
     largest = linalg.largest_square(rows)
-    if largest <= (limit * (1.0 + _ROUNDING)) ** 2:  # also false for NaN
+    if largest <= _largest_allowed(limit):  # also false for NaN
         return rows
     if not np.isfinite(rows).all():
         raise NotFiniteError("actions", "holds NaN or infinity; give finite features")
@@ -84,26 +87,76 @@ def bounded_actions(problem: Problem, actions: ArrayLike, on_violation: OnViolat
     return _shortened(rows, limit)
 
 
-def still_bounded(problem: Problem, action: _F64) -> _F64:
-    """A copy of a chosen action, checked again after a policy had the decision set in its hands.
+def bounded_sets(
+    problem: Problem, sets: Sequence[ArrayLike], on_violation: OnViolation
+) -> list[_F64]:
+    """`bounded_actions` of several decision sets.
+
+    Arrays of the right kind are copied and checked together. If that finds anything amiss, or
+    something else was given, they are looked at one by one.
 
     Args:
         problem: The stated bounds.
-        action: A row of what `bounded_actions` returned, shape (d,).
+        sets: What a caller gave, a decision set each.
+        on_violation: 'error' or 'clip', as for `bounded_actions`.
 
     Returns:
-        A float64 array of its own, shape (d,).
+        Read-only float64 arrays, in C order.
+    """
+    found: list[_F64] = []
+    if sets and all(_is_plain_set(actions, problem.dim) for actions in sets):
+        ends = [0, *accumulate(map(len, sets))]  # type: ignore[arg-type]  # all are arrays
+        together = np.concatenate(sets, out=np.empty((ends[-1], problem.dim)))
+        if linalg.largest_square(together) <= _largest_allowed(problem.action_norm):
+            found = [together[start:end] for start, end in pairwise(ends)]
+    if not found:
+        found = [bounded_actions(problem, actions, on_violation) for actions in sets]
+    for actions in found:
+        actions.setflags(write=False)
+    return found
+
+
+def _is_plain_set(actions: ArrayLike, dim: int) -> bool:
+    """Whether this is a float64 array of shape (K, dim) with an action or more."""
+    return (
+        type(actions) is np.ndarray
+        and actions.dtype == _FLOAT64
+        and actions.ndim == 2  # noqa: PLR2004
+        and actions.shape[1] == dim
+        and len(actions) > 0
+    )
+
+
+def _largest_allowed(limit: float) -> float:
+    """The largest squared norm of an action that is within the limit but for rounding."""
+    return (limit * (1.0 + _ROUNDING)) ** 2
+
+
+def still_bounded(problem: Problem, actions: Sequence[_F64]) -> list[_F64]:
+    """Copies of chosen actions, checked again after a policy had the decision sets in its hands.
+
+    Args:
+        problem: The stated bounds.
+        actions: Rows of what `bounded_actions` returned, shape (d,) each.
+
+    Returns:
+        Float64 arrays of their own, shape (d,) each: one of them does not keep the others.
 
     Raises:
-        ParameterError: The row is not one that `bounded_actions` can have returned.
+        ParameterError: A row is not one that `bounded_actions` can have returned.
     """
-    row = np.array(action, np.float64, ndmin=2)
-    limit = problem.action_norm
-    if row.shape == (1, problem.dim) and (  # a square beyond floating point is infinity
-        linalg.largest_square(row) <= (limit * (1.0 + _ROUNDING)) ** 2  # also false for NaN
+    if not actions:
+        return []
+    count = len(actions)
+    try:  # numpy copies an array more quickly than a list with one array in it
+        copies = np.array(actions[0] if count == 1 else actions, _FLOAT64, ndmin=2)
+    except ValueError:  # of different shapes
+        copies = np.empty((0, 0))
+    if copies.shape == (count, problem.dim) and (
+        # A square beyond floating point is infinity, and one of NaN is not within anything.
+        linalg.largest_square(copies) <= _largest_allowed(problem.action_norm)
     ):
-        copy: _F64 = row[0]
-        return copy
+        return [copies[0]] if count == 1 else [row.copy() for row in copies]
     raise ParameterError(
         "policy", "changed the decision set it was given; a policy may only read it"
     )

@@ -126,12 +126,12 @@ class PrefixSums(ABC):
     @property
     def rows(self) -> int:
         """How many rows have been added."""
-        return int((self._state.number if self._plain else self._state.rows)[0])
+        return (self._state.number if self._plain else self._state.rows).item()
 
     @property
     def number(self) -> int:
         """How many releases there have been."""
-        return int(self._state.number[0])
+        return self._state.number.item()
 
     @property
     def position(self) -> Position:

@@ -220,7 +220,7 @@ class JointRegion:
 
 def _feature_major(actions: F64) -> F64:
     """A copy with a feature a row, as kernels take decision sets."""
-    return np.array(actions.T, order="C")
+    return actions.T.copy()
 
 
 @dataclass(frozen=True, kw_only=True)
