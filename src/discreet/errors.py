@@ -31,6 +31,7 @@ __all__ = [
     "StateFileError",
     "StateInUseError",
     "StoreError",
+    "UninformedWarning",
     "UnknownDecisionError",
     "WrongProcessError",
 ]
@@ -173,3 +174,7 @@ class CellError(DiscreetError, RuntimeError):
 
 class GivenUpWarning(UserWarning):
     """Decisions were given up because too many wait for a reward."""
+
+
+class UninformedWarning(UserWarning):
+    """A learner cannot tell actions apart, so it chooses uniformly; see `LinUCB.diagnosis`."""

@@ -1,6 +1,7 @@
 """`LinUCB`: a curator and a policy, which is what most users touch."""
 
 import operator
+import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,29 +14,41 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.curator import opening
 from discreet.curator import store as stores
 from discreet.curator.curator import DEFAULT_MAX_PENDING, Curator
-from discreet.errors import CorruptFileError, DiscreetError, ParameterError
+from discreet.errors import (
+    CorruptFileError,
+    DiscreetError,
+    ParameterError,
+    UninformedWarning,
+)
 from discreet.mechanism import Mechanism, variants
 from discreet.mechanism._perturbations import Perturbations
 from discreet.mechanism.noise.sources import NoiseSource
 from discreet.privacy import Guarantee, Privacy
 from discreet.problem import Problem
 from discreet.release import Release, policies
-from discreet.release import confidence as confidences
 from discreet.release.confidence import Region
+from discreet.release.diagnosis import Diagnosis, diagnosis
 from discreet.release.ledger import Ledger
+from discreet.release.posterior import Estimate, Posterior
 
 Place = stores.Place
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What was chosen: ``index`` into the decision set, and the ``id`` its reward goes under.
+    """What was chosen.
 
-    The id is a short string that may be stored with the request and handed back days later.
+    Attributes:
+        index: its place in the decision set.
+        id: what its reward goes under: a short string that may be stored with the request and
+            handed back days later.
+        probability: with which the policy chooses this action, given the release and the decision
+            set; None if the policy does not say.
     """
 
     index: int
     id: str
+    probability: float | None = None
 
 
 class LinUCB:
@@ -54,7 +67,7 @@ class LinUCB:
             noise has to be asked for as 'float'.
         failure_prob: alpha, for all confidence statements together; if left out 1/horizon, or
             1e-8 without a horizon.
-        policy: how a release becomes a choice.
+        policy: how a release becomes a choice; the variant's own if left out.
         on_violation: what to do with actions and rewards outside the bounds: 'error', or 'clip'
             to scale them to the bound.
         max_pending: how many decisions may wait for a reward; beyond that the oldest is given up,
@@ -77,7 +90,7 @@ class LinUCB:
         *,
         horizon: int | None,
         privacy: Privacy | None = None,
-        variant: str | variants.Variant = "tight",
+        variant: str | variants.Variant = "windows",
         noise: str = "exact",
         failure_prob: float | None = None,
         policy: policies.Policy | None = None,
@@ -165,7 +178,7 @@ class LinUCB:
         noise_source: NoiseSource | None,
         path: Place | None,
     ) -> None:
-        _require(policy, policies.Policy | None, "policy", "UCB(), Thompson() or greedy()")
+        _require(policy, policies.Policy | None, "policy", "Posterior(), UCB(), Thompson() or greedy()")
         curator = opening.begin(
             mechanism,
             source=noise_source,
@@ -173,13 +186,14 @@ class LinUCB:
             on_violation=on_violation,
             max_pending=max_pending,
         )
-        self._attach(curator, policies.UCB() if policy is None else policy)
+        self._attach(curator, policies.usual(mechanism) if policy is None else policy)
         if path is not None:
             self.save(path)
 
     def _attach(self, curator: Curator, policy: policies.Policy) -> None:
         self._curator, self._policy = curator, policy
-        self._region: tuple[Release, Region] | None = None
+        self._diagnosed: Release | None = None  # the release that was last looked at
+        self._warned = False
 
     @property
     def problem(self) -> Problem:
@@ -228,14 +242,32 @@ class LinUCB:
 
     @property
     def confidence(self) -> Region:
-        """The confidence set that the current release supports."""
-        return self._confidence(self._curator.release)
+        """The confidence set that the current release is proven to support."""
+        return self._curator.release.confidence
 
-    def _confidence(self, release: Release) -> Region:
-        cached = self._region
-        if cached is None or cached[0] is not release:
-            cached = self._region = (release, confidences.region(release))
-        return cached[1]
+    @property
+    def posterior(self) -> Posterior:
+        """What the current release says about the parameter: a model, and no theorem."""
+        return self._curator.release.posterior
+
+    def estimate(self, actions: ArrayLike, *, level: float = 0.95) -> Estimate:
+        """What is thought of actions' mean rewards. Changes nothing, and costs no privacy.
+
+        Intervals are Bayesian; for ones that are proven see ``confidence.widths``.
+
+        Args:
+            actions: shape (K, d).
+            level: the probability that the posterior gives an interval.
+
+        Returns:
+            ``estimate``, ``low`` and ``high``, an entry for each action.
+        """
+        return self._curator.release.posterior.estimate(actions, level=level)
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """How much the current release says, in words and numbers: all public."""
+        return diagnosis(self._curator.release)
 
     def choose(self, actions: ArrayLike) -> Decision:
         """Pick one action for the current person.
@@ -252,8 +284,8 @@ class LinUCB:
         """
         admitted = self._curator.admit(actions)
         admitted.setflags(write=False)
-        index, action = self._chosen(self._shown_region(), admitted)
-        return Decision(index, self._curator.open_decisions([action])[0])
+        index, action, probability = self._chosen(self._curator.shown, admitted)
+        return Decision(index, self._curator.open_decisions([action])[0], probability)
 
     def choose_many(self, sets: Iterable[ArrayLike]) -> list[Decision]:
         """Pick an action for each of several people, from the same release and in one commit.
@@ -265,25 +297,38 @@ class LinUCB:
             A decision for each, in order. After an error none was made.
         """
         admitted = self._curator.admit_all(list(sets))
-        region = self._shown_region()
-        picked = [self._chosen(region, actions) for actions in admitted]
-        ids = self._curator.open_decisions([action for _, action in picked])
-        return [Decision(index, one) for (index, _), one in zip(picked, ids, strict=True)]
-
-    def _shown_region(self) -> Region:
-        """The confidence set of the last release that was shown, which need not be the newest."""
-        release, cached = self._curator.shown, self._region
-        return cached[1] if cached and cached[0] is release else self._confidence(release)
+        release = self._curator.shown
+        picked = [self._chosen(release, actions) for actions in admitted]
+        ids = self._curator.open_decisions([action for _, action, _ in picked])
+        return [
+            Decision(index, one, probability)
+            for (index, _, probability), one in zip(picked, ids, strict=True)
+        ]
 
     def _chosen(
-        self, region: Region, actions: NDArray[np.float64]
-    ) -> tuple[int, NDArray[np.float64]]:
-        """The index that the policy picks, and that action."""
-        picked = self._policy.choose(region, actions)
+        self, release: Release, actions: NDArray[np.float64]
+    ) -> tuple[int, NDArray[np.float64], float | None]:
+        """The index that the policy picks, that action, and how probable it was."""
+        if release is not self._diagnosed:
+            self._diagnose(release)
+        picked: object = self._policy.choose(release, actions)
+        probability = None
+        if isinstance(picked, policies.Choice):
+            picked, probability = picked
         index = picked if type(picked) is int else _index(picked)
         if not 0 <= index < len(actions):
             raise ParameterError("policy", "chose no action of the decision set; fix its choose()")
-        return index, actions[index]
+        return index, actions[index], probability
+
+    def _diagnose(self, release: Release) -> None:
+        """Warn, once, if there will be no release or this one cannot tell actions apart."""
+        self._diagnosed = release
+        if self._warned or not isinstance(self._policy, policies.Posterior):
+            return
+        found = diagnosis(release)
+        if found.first_release > found.horizon or (found.release and not found.distinguishes):
+            self._warned = True
+            warnings.warn(str(found), UninformedWarning, stacklevel=4)
 
     def learn(self, decision: Decision | str, reward: float) -> None:
         """Take in the reward of a decision: now, later, in any order, or never.
@@ -394,7 +439,7 @@ def load(
         RewoundStateError: the state is older than what was released from it.
         StateFileError: what is stored is damaged, or of a newer version.
     """
-    _require(policy, policies.Policy | None, "policy", "UCB(), Thompson() or greedy()")
+    _require(policy, policies.Policy | None, "policy", "Posterior(), UCB(), Thompson() or greedy()")
     curator, document = opening.open(
         path, source=noise_source, supplied=perturbations, known_head=ledger_head
     )
@@ -444,7 +489,7 @@ def _rule(body: dict[str, Any], policy: policies.Policy | None) -> policies.Poli
         raise CorruptFileError(
             "path", "holds settings that do not fit together; restore it from a backup"
         ) from None
-    return policy or saved or policies.UCB()
+    return policy or saved  # type: ignore[return-value]  # one of them is there
 
 
 def _index(picked: object) -> int:

@@ -27,6 +27,9 @@ class Problem:
         theta_norm: S, a bound on the norm of the unknown parameter.
         mean_reward_bound: B >= 1, a bound on the absolute value of every mean reward.
         reward_subgaussian: sigma, the sub-Gaussian scale of the reward around its mean.
+        blocks: sizes of blocks of features, if no action has features in more than one of them
+            (a model of its own for each action, say). The estimate then needs no account of how
+            features of different blocks go together, and is better for it. One block if left out.
     """
 
     dim: int
@@ -35,9 +38,10 @@ class Problem:
     theta_norm: float
     mean_reward_bound: float = None  # type: ignore[assignment]  # derived below if left out
     reward_subgaussian: float = None  # type: ignore[assignment]
+    blocks: tuple[int, ...] = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        """Check every bound and derive the two that were left out."""
+        """Check every bound and derive those that were left out."""
         fix = object.__setattr__
         fix(self, "dim", checks.count("dim", self.dim))
         for name in ("action_norm", "reward_bound", "theta_norm"):
@@ -55,6 +59,15 @@ class Problem:
         fix(self, "mean_reward_bound", mean_bound)
         scale = checks.magnitude("reward_subgaussian", self.reward_subgaussian)
         fix(self, "reward_subgaussian", scale)
+        given: object = self.blocks
+        sizes = (self.dim,) if given is None else given
+        if not isinstance(sizes, tuple | list) or not sizes:
+            raise ParameterError("blocks", "must be a list of sizes, such as [6, 6, 6]")
+        fix(self, "blocks", tuple(checks.count("blocks", size) for size in sizes))
+        if sum(self.blocks) != self.dim:
+            raise ParameterError(
+                "blocks", f"sum up to {sum(self.blocks)}; give sizes that sum up to dim={self.dim}"
+            )
 
     @property
     def row_norm(self) -> float:

@@ -880,11 +880,14 @@ def release_of(
         extra = perturbations.checked(supplied, position.rows + 1, dim)
         gram += extra[0]
         moment += extra[1]
+    spread, weight = sums.amounts()
     return Release(
         number=position.number,
         rows=position.released,
         gram=gram,
         moment=moment,
+        spread=spread,
+        weight=weight,
         mechanism=mechanism,
     )
 

@@ -19,8 +19,9 @@ The state is secret, and how secret depends on the strategy. A tree keeps noisy 
 at it reveals no more of the rows in it than the releases do, but a later release minus what was
 seen is the exact sum of the rows in between. Buffers and written-out matrices keep noise of the
 past: with it, one look undoes the noise of releases already shown; rows that come after the look
-stay protected, because noise is drawn when a release is made. In all of them the open batch, if
-rows wait in one, is an exact sum.
+stay protected, because noise is drawn when a release is made. Windows keep the exact sum of all
+rows, each as far as it has faded. In all of them the open batch, if rows wait in one, is an exact
+sum.
 """
 
 import math
@@ -36,6 +37,7 @@ from discreet.kernels import _linalg as linalg
 from discreet.kernels import _rounding as rounding
 from discreet.kernels import _sums as kernel
 from discreet.kernels import _tree as tree
+from discreet.kernels import _windows as windows
 from discreet.mechanism import Mechanism
 from discreet.mechanism._grid import ROOM
 from discreet.mechanism.noise import _sampler as sampler
@@ -89,7 +91,7 @@ class PrefixSums(ABC):
         """Before any row: every level of a tree holds its first noise."""
         state = cls._empty(mechanism)
         sums = cls(mechanism, source, state)
-        first = sums._draw(kernel.first_draws(mechanism.sharing), 0)
+        first = sums._draw(kernel.first_draws(mechanism.sharing), sums.position)
         if mechanism.nodes_hold_sums:
             tree.begin(state.nodes, state.idle, state.totals, first)
         return sums
@@ -161,7 +163,7 @@ class PrefixSums(ABC):
 
     def draw(self, position: Position) -> NDArray[Any]:
         """The noise that the row after a position needs. Changes nothing."""
-        return self._draw(self._needed(position), position.number + 1)
+        return self._draw(self._needed(position), position)
 
     def fits(self, noise: NDArray[Any], position: Position) -> bool:
         """Whether this could be noise for the row after a position."""
@@ -188,6 +190,11 @@ class PrefixSums(ABC):
             raise ParameterError("noise", "was drawn for another step than this one")
         self._add(position, action, reward, noise)
 
+    def amounts(self) -> tuple[float, float]:
+        """How much noise is in the release, in multiples of one draw, and its rows' weight."""
+        held = kernel.Arrays(self._state.nodes, self._state.idle, self._state.totals)
+        return self._mechanism.amounts(held, self.number, self.position.released)
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What `resume` takes."""
         return {name: getattr(self._state, name) for name in _ARRAYS}
@@ -201,13 +208,18 @@ class PrefixSums(ABC):
         """`add`, when everything was checked."""
 
     @abstractmethod
-    def _draw(self, draws: int, release: int) -> NDArray[Any]:
-        """Noise for this many nodes, for a release of this number."""
+    def _draw(self, draws: int, position: Position) -> NDArray[Any]:
+        """Noise for this many nodes, for the release after a position."""
 
     @classmethod
     @abstractmethod
     def _empty(cls, mechanism: Mechanism, number: int = 0) -> kernel.Sums:
         """What is held before the first row, or room for what is held after some releases."""
+
+    def _times(self, position: Position) -> windows.Step:
+        """The times around the release after a position."""
+        after = self._mechanism.schedule.after(position.due)
+        return windows.Step(position.released, position.due, after)
 
     def _needed(self, position: Position) -> int:
         """How many nodes draw noise with the row after a position."""
@@ -242,8 +254,8 @@ class FloatSums(PrefixSums):
             timing, last = mechanism.schedule.timing, mechanism.releases
             kernel.step(mechanism.sharing, timing, state, row, noise, last)
 
-    def _draw(self, draws: int, release: int) -> F64:
-        del release  # all alike
+    def _draw(self, draws: int, position: Position) -> F64:
+        del position  # all alike
         noise = self._mechanism.noise
         if noise is None or draws == 0:
             return self.no_draws
@@ -303,8 +315,11 @@ class IntegerSums(PrefixSums):
             nodes, idle, totals = state.nodes.copy(), state.idle.copy(), state.totals.copy()
             tree.step(nodes, idle, totals, number, batch, noise, self._mechanism.releases)
         else:
-            shared, nodes = self._feedback.follow(state.nodes, noise[0].astype(object))
-            idle, totals = state.idle, state.totals + batch.astype(object) + shared
+            held = kernel.Arrays(state.nodes, state.idle, state.totals)
+            times = self._times(self.position)
+            nodes, idle, totals = self._feedback.release(
+                held, batch.astype(object), noise[0].astype(object), times
+            )
             number += 1
         rows = state.rows + 1
         return kernel.Sums(nodes, idle, totals, np.zeros_like(batch), rows, rows.copy(), number)
@@ -324,11 +339,14 @@ class IntegerSums(PrefixSums):
         linalg.pack_row(steps[:-1], steps[-1], row)
         return row
 
-    def _draw(self, draws: int, release: int) -> I64:
+    def _draw(self, draws: int, position: Position) -> I64:
         if draws == 0:
             return self.no_draws
         stds = self._stds
-        if self._feedback is not None and (spread := self._feedback.spread(release)) != 1.0:
+        spread = 1.0
+        if self._feedback is not None:
+            spread = self._feedback.spread(position.number + 1, self._times(position))
+        if spread != 1.0:
             stds = self._noise.parameters_packed(self._mechanism.setting.problem.dim, spread)
         return sampler.draw(self._source, stds, draws)
 

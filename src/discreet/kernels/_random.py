@@ -24,6 +24,7 @@ _LAYER_AREA = 0.0012263246463530893  # the area of every layer
 _LAYER_BITS = np.uint64(_LAYERS - 1)
 _S12, _S27, _S30, _S31 = (np.uint64(n) for n in (12, 27, 30, 31))
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_STRIDE = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, odd
 _FEWEST_FLIPS = 24  # strides with fewer changes between neighbouring bits mix badly
 
 
@@ -56,6 +57,15 @@ def _mixed(position: np.uint64) -> np.uint64:
     word = (position ^ (position >> _S30)) * _FIRST
     word = (word ^ (word >> _S27)) * _SECOND
     return word ^ (word >> _S31)
+
+
+@kernel
+def numbered(number: int) -> U64:
+    """(position, stride) of stream ``number``: the same numbers for whoever asks."""
+    state = np.empty(2, np.uint64)
+    state[0] = _mixed(np.uint64(number) * _STRIDE)
+    state[1] = _STRIDE
+    return state
 
 
 @kernel

@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 from discreet.kernels import _arms as arms
 from discreet.kernels import _linalg as linalg
 from discreet.kernels import _noise as noise
+from discreet.kernels import _posterior as posterior
 from discreet.kernels import _random as random
 from discreet.kernels import _schedule as schedule
 from discreet.kernels import _score as score
 from discreet.kernels import _sums as sums
 from discreet.kernels import _tree as tree
 from discreet.kernels import _width as width
+from discreet.kernels import _windows as windows
 from discreet.kernels._compiling import kernel
 from discreet.kernels._noise import Noise
 
@@ -168,7 +170,7 @@ def play_width(
     batch = state.batch
     best_mean = arms.best_mean(world)
     width.nothing(terms.theta_norm, basis, centre, spread, lean)
-    rows, due = 0, schedule.following(timing, 0)
+    rows, released, due = 0, 0, schedule.following(timing, 0)
     regret = 0.0
     at = 0
     while at < checkpoints.size:
@@ -198,11 +200,114 @@ def play_width(
             due = schedule.following(timing, rows)
             starting = drawn[: sums.draws(sharing, state.number[0] + 1)]
             draw_nodes(noise_state, law, dim, starting, scratch)
-            sums.absorb(sharing, state, batch, starting, releases)
+            times = windows.Step(released, rows, due)
+            sums.absorb(sharing, times, state, batch, starting, releases)
             batch[:] = 0.0
+            released = rows
             linalg.unpack(state.totals[0], 0.0, gram, moment)
             number = state.number[0]
-            width.region(gram, moment, number, table, law, terms, basis, centre, spread, lean)
+            heaviest = 1.0
+            if sharing.kind == sums.WINDOWS:
+                heaviest = windows.largest_weight(sharing.filter, timing, number)
+            known = (number, heaviest, table, law, terms)
+            width.region(gram, moment, *known, basis, centre, spread, lean)
+        if rows == checkpoints[at]:
+            regrets[at] = regret
+            at += 1
+
+
+class PosteriorRule(NamedTuple):
+    """How a posterior becomes a choice."""
+
+    deviations: float  # that are added to an estimate
+    dither: float  # how far tilts go, in multiples of a direction's own share of the prior
+    uniform: float  # the share of choices that are made uniformly
+
+
+@kernel
+def play_posterior(
+    world: arms.WorldArrays,
+    law: Noise,
+    sharing: sums.Sharing,
+    timing: schedule.Timing,
+    numbers: I64,
+    spreads: F64,
+    known: posterior.Known,
+    releases: int,
+    rule: PosteriorRule,
+    state: sums.Sums,
+    world_state: U64,
+    noise_state: U64,
+    policy_state: U64,
+    checkpoints: I64,
+    regrets: F64,
+) -> None:
+    """Scheduled releases, noise shared in any way, and the posterior.
+
+    Runs to the last checkpoint, as `play_radius` does. ``spreads`` are deviations of the noise in
+    releases ``numbers``, in multiples of one draw, where a filter does not say it.
+    """
+    dim, size = world.theta.size, len(state.batch)
+    drawn = np.empty((max(1, sums.first_draws(sharing)), size))
+    scratch = np.empty(len(drawn) * (dim * (dim + 1) // 2 + 2 * dim))
+    first = drawn[: sums.first_draws(sharing)]
+    draw_nodes(noise_state, law, dim, first, scratch)
+    sums.begin(sharing, state, first)
+
+    lower, gram = np.zeros((dim, dim)), np.empty((dim, dim))
+    centre, moment, weights = np.empty(dim), np.empty(dim), np.empty(dim)
+    shifted, action, row = np.empty(dim), np.empty(dim), np.empty(size)
+    scores, figures = np.empty(world.n_actions), np.zeros(2)
+    batch = state.batch
+    best_mean = arms.best_mean(world)
+    rows, released, due = 0, 0, schedule.following(timing, 0)
+    share, scale = 1.0, 0.0
+    regret = 0.0
+    at = 0
+    while at < checkpoints.size:
+        start = arms.next_set(world_state, world)
+        if share > 0.0 and random.uniform(policy_state) < share:
+            chosen = start + random.below(policy_state, world.n_actions)
+        else:
+            if scale > 0.0:
+                which = random.below(policy_state, posterior.TILTS)
+                posterior.tilt(state.number[0], which, lower, scale, shifted)
+            else:
+                shifted[:] = 0.0
+            for i in range(dim):
+                shifted[i] += weights[i]
+            chosen = start + score.best(
+                world.actions, start, shifted, lower, rule.deviations, scores
+            )
+
+        mean = world.means[chosen]
+        regret += best_mean - mean
+        for i in range(dim):
+            action[i] = world.actions[i, chosen]
+        reward = arms.reward(world_state, mean, world.reward_std, world.reward_bound)
+        linalg.pack_row(action, reward, row)
+        for i in range(size):
+            batch[i] += row[i]
+        rows += 1
+        if rows == due:
+            due = schedule.following(timing, rows)
+            starting = drawn[: sums.draws(sharing, state.number[0] + 1)]
+            draw_nodes(noise_state, law, dim, starting, scratch)
+            times = windows.Step(released, rows, due)
+            sums.absorb(sharing, times, state, batch, starting, releases)
+            batch[:] = 0.0
+            released = rows
+            linalg.unpack(state.totals[0], 0.0, gram, moment)
+            spread, weight = 0.0, float(rows)
+            if sharing.kind == sums.WINDOWS:
+                spread, weight = state.idle[0, windows.SPREAD], state.idle[0, windows.WEIGHT]
+            elif sharing.kind != sums.NO_NOISE:
+                place = min(int(np.searchsorted(numbers, state.number[0])), numbers.size - 1)
+                spread = spreads[place]
+            held = posterior.Noise(spread * law.scale, spread * law.moment_scale, weight)
+            posterior.fill(gram, moment, held, known, lower, weights, centre, figures)
+            scale = posterior.dither(rule.dither, figures)
+            share = posterior.uniform_share(rule.uniform, known.prior, figures)
         if rows == checkpoints[at]:
             regrets[at] = regret
             at += 1

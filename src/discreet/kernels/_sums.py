@@ -1,7 +1,8 @@
 """Noisy prefix sums: rows gather in a batch, and at a release the batch joins all earlier rows.
 
-One rule says when (`schedule`), one of three ways says how noise is shared (`tree`, `buffers`,
-`history`), or there is no noise.
+One rule says when (`schedule`), one of four ways says how noise is shared (`tree`, `buffers`,
+`history`, `windows`), or there is no noise. Windows weigh rows by their age; all others show sums
+of all rows alike.
 """
 
 from typing import Any, NamedTuple
@@ -13,13 +14,14 @@ from discreet.kernels import _buffers as buffers
 from discreet.kernels import _history as history
 from discreet.kernels import _schedule as schedule
 from discreet.kernels import _tree as tree
+from discreet.kernels import _windows as windows
 from discreet.kernels._compiling import kernel
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 Numbers = NDArray[Any]  # floating-point, or whole
 
-NO_NOISE, TREE, BUFFERS, MATRIX = range(4)
+NO_NOISE, TREE, BUFFERS, MATRIX, WINDOWS = range(5)
 
 
 class Sharing(NamedTuple):
@@ -31,14 +33,15 @@ class Sharing(NamedTuple):
     decays: F64  # of buffers, (b,)
     weights: F64  # of buffers, (b,)
     decoder: F64  # of a matrix, (J, J)
+    filter: windows.Filter  # of windows
 
 
 class Arrays(NamedTuple):
     """What a way of sharing noise holds from one release to the next."""
 
-    nodes: Numbers  # tree nodes (m, p), buffers (b, p) or all draws so far (J, p)
-    idle: Numbers  # idle draws (m, p), or the noise in the last release (1, p)
-    totals: Numbers  # row 0 is what is released; a tree has more (m + 1, p)
+    nodes: Numbers  # tree nodes (m, p), buffers (b, p), all draws so far (J, p), a window (1, p)
+    idle: Numbers  # idle draws (m, p), the noise in the last release (1, p), a filter's figures
+    totals: Numbers  # row 0 is what is released; a tree has more (m + 1, p), and so has a filter
 
 
 class Sums(NamedTuple):
@@ -53,10 +56,13 @@ class Sums(NamedTuple):
     number: I64  # how many releases there have been, (1,)
 
 
+NO_FILTER = windows.Filter(1.0, 1.0, 1.0, 1.0)
+
+
 def no_noise() -> Sharing:
     """The way of sharing where there is no noise to share."""
     nothing = np.empty(0)
-    return Sharing(NO_NOISE, 0, False, nothing, nothing, np.empty((0, 0)))  # noqa: FBT003
+    return Sharing(NO_NOISE, 0, False, nothing, nothing, np.empty((0, 0)), NO_FILTER)  # noqa: FBT003
 
 
 def empty(arrays: Arrays, batch: Numbers) -> Sums:
@@ -108,7 +114,8 @@ def step(
     rows = sums.rows[0]
     if rows != schedule.following(timing, sums.released[0]):
         return False
-    absorb(sharing, sums, sums.batch, noise, last)
+    times = windows.Step(sums.released[0], rows, schedule.following(timing, rows))
+    absorb(sharing, times, sums, sums.batch, noise, last)
     sums.batch[:] = 0.0
     sums.released[0] = rows
     return True
@@ -123,13 +130,20 @@ def gather(batch: Numbers, rows: I64, row: Numbers) -> None:
 
 
 @kernel
-def absorb(sharing: Sharing, sums: Sums, batch: F64, noise: F64, last: int) -> None:
-    """Make a release of the one before, a batch and new noise."""
+def absorb(
+    sharing: Sharing, times: windows.Step, sums: Sums, batch: F64, noise: F64, last: int
+) -> None:
+    """Make a release of the one before, a batch and new noise, at the given times."""
     if sharing.kind in (TREE, NO_NOISE):
         tree.step(sums.nodes, sums.idle, sums.totals, sums.number, batch, noise, last)
     elif sharing.kind == BUFFERS:
         buffers.step(
             sharing.decays, sharing.weights, sums.nodes, sums.totals, sums.number, batch, noise
         )
+    elif sharing.kind == WINDOWS:
+        windows.step(
+            sharing.filter, times, sums.nodes[0], sums.totals, sums.idle[0], batch, noise
+        )
+        sums.number[0] += 1
     else:
         history.step(sharing.decoder, sums.nodes, sums.idle, sums.totals, sums.number, batch, noise)

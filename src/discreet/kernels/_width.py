@@ -51,11 +51,11 @@ class ReleaseNoise(NamedTuple):
 
 
 @kernel
-def _noise_at(table: NoiseTable, law: Noise, number: int) -> ReleaseNoise:
+def _noise_at(table: NoiseTable, law: Noise, number: int, heaviest: float) -> ReleaseNoise:
     """What the table says about one release. For compiled callers only: it returns a NamedTuple."""
     at = min(int(np.searchsorted(table.numbers, number)), table.numbers.size - 1)
-    gram_std = table.norms[at] * law.scale
-    moment_std = table.norms[at] * law.moment_scale
+    gram_std = table.norms[at] / heaviest * law.scale
+    moment_std = table.norms[at] / heaviest * law.moment_scale
     return ReleaseNoise(gram_std, moment_std, gram_std * table.reaches[at], table.log_tails[at])
 
 
@@ -64,6 +64,7 @@ def region(
     gram: F64,
     moment: F64,
     number: int,
+    heaviest: float,
     table: NoiseTable,
     law: Noise,
     terms: Terms,
@@ -77,13 +78,15 @@ def region(
     For an action with coordinates w in the eigenbasis, the estimate of its mean reward is
     weights.w, and its width sqrt(sum noise_i w_i^2) + sqrt(sum bias_i w_i^2). The shift c minimises
     that width for an action that is equally long in all directions; it is post-processing.
+    ``heaviest`` is the largest weight of any row in the release: everything is divided by it, so
+    that no row counts more than one.
 
     Shapes: gram (d, d); basis (d, d), eigenvectors as columns; moment, weights, noise, bias (d,).
     """
     dim = moment.size
-    values, vectors = np.linalg.eigh(gram)
+    values, vectors = np.linalg.eigh(gram / heaviest)
     basis[:, :] = vectors
-    held = _noise_at(table, law, number)
+    held = _noise_at(table, law, number, heaviest)
     reach = held.reach
     floor = held.moment_std**2 + 2.0 * (terms.theta_norm * held.gram_std) ** 2
     prior = terms.prior * (terms.variance * reach + floor)
@@ -97,7 +100,7 @@ def region(
         along = 0.0
         for j in range(dim):
             along += vectors[j, i] * moment[j]
-        weights[i] = inverse * along
+        weights[i] = inverse * along / heaviest
         noise[i] *= square * inverse * inverse
         bias[i] = (shift * terms.theta_norm * inverse) ** 2
     return shift

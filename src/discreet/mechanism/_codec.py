@@ -17,7 +17,14 @@ from discreet.mechanism.noise._discrete_gaussian import DiscreteGaussianNoise
 from discreet.mechanism.noise._gaussian import GaussianNoise
 from discreet.mechanism.noise._wishart import WishartNoise
 from discreet.mechanism.schedules import Schedule
-from discreet.mechanism.strategies import Buffered, Optimised, SquareRoot, Strategy, Tree
+from discreet.mechanism.strategies import (
+    Buffered,
+    Optimised,
+    SquareRoot,
+    Strategy,
+    Tree,
+    Windows,
+)
 from discreet.privacy import Guarantee
 from discreet.problem import Problem, Setting
 from discreet.theory import NoiseBounds
@@ -36,6 +43,7 @@ def to_json(mechanism: Mechanism) -> _Entry:
         "noise": noise_to_json(mechanism.noise),
         "confidence": _named("kind", mechanism.confidence),
         "guarantee": asdict(mechanism.guarantee),
+        "policy": mechanism.policy,
     }
 
 
@@ -56,12 +64,13 @@ def from_json(entry: _Entry) -> Mechanism:
         noise=noise_from_json(entry["noise"]),
         confidence=_CONFIDENCES[entry["confidence"]["kind"]](entry["confidence"]),
         guarantee=Guarantee(**guarantee),
+        policy=str(entry["policy"]),
     )
 
 
 def schedule_to_json(schedule: Schedule) -> _Entry:
     """The numbers of a schedule that are set, as its constructor takes them."""
-    return {name: value for name, value in asdict(schedule).items() if value != math.inf}
+    return _set(asdict(schedule))
 
 
 def strategy_to_json(strategy: Strategy | None) -> _Entry | None:
@@ -102,6 +111,10 @@ def _discrete_gaussian(*, grid: dict[str, int], **steps: int) -> DiscreteGaussia
     return DiscreteGaussianNoise(grid=Grid(**grid), **steps)
 
 
+def _windows(*, schedule: dict[str, float], **numbers: float) -> Windows:
+    return Windows(schedule=Schedule(**schedule), **numbers)  # type: ignore[arg-type]
+
+
 def _paper_confidence(entry: _Entry) -> PaperConfidence:
     return PaperConfidence(shift=entry["shift"], bounds=NoiseBounds(**entry["bounds"]))
 
@@ -111,7 +124,8 @@ def _joint_width(entry: _Entry) -> JointWidth:
 
 
 _STRATEGIES: dict[str, Callable[..., Strategy]] = {
-    made.kind: made for made in (Tree, Buffered, SquareRoot, Optimised)
+    Windows.kind: _windows,
+    **{made.kind: made for made in (Tree, Buffered, SquareRoot, Optimised)},
 }
 _NOISES: dict[str, Callable[..., NodeNoise]] = {
     GaussianNoise.family: GaussianNoise,
@@ -128,8 +142,20 @@ def _fields(piece: Any) -> _Entry:  # noqa: ANN401  # any dataclass
     """What the constructor takes; nothing is known of a class of the caller's own."""
     if not is_dataclass(piece) or isinstance(piece, type):
         return {}
-    values = asdict(piece)
-    return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+    found: _Entry = {}
+    for name, value in asdict(piece).items():
+        if isinstance(value, tuple):
+            found[name] = list(value)
+        elif isinstance(value, dict):
+            found[name] = _set(value)
+        else:
+            found[name] = value
+    return found
+
+
+def _set(numbers: _Entry) -> _Entry:
+    """The numbers that are set: JSON has no infinity."""
+    return {name: value for name, value in numbers.items() if value != math.inf}
 
 
 def _named(name: str, piece: Any) -> _Entry | None:  # noqa: ANN401

@@ -23,7 +23,6 @@ from discreet.mechanism import _tails as tails
 from discreet.mechanism._cost import HasTwoScales
 from discreet.mechanism._read_only import read_only
 from discreet.mechanism.schedules import Schedule
-from discreet.mechanism.strategies import Strategy
 from discreet.problem import Setting
 from discreet.theory import NoiseBounds
 
@@ -76,8 +75,16 @@ class Confidence(Protocol):
     def most_releases(self, schedule: Schedule, horizon: int) -> int:
         """How many releases there are, if the set can be made for so many."""
 
-    def noise_table(self, setting: Setting, strategy: Strategy, releases: int) -> width.NoiseTable:
-        """How much noise each release holds, as far as the set needs to know it."""
+    def noise_table(
+        self, setting: Setting, numbers: NDArray[np.int64], norms: F64
+    ) -> width.NoiseTable:
+        """How much noise each release holds, as far as the set needs to know it.
+
+        Args:
+            setting: problem, horizon and failure probability.
+            numbers: of some releases, ascending, the last there can be included.
+            norms: how much noise they hold, in multiples of one draw.
+        """
 
     def region(self, mechanism: "Mechanism", number: int, gram: F64, moment: F64) -> Region:
         """The confidence set of release ``number``: a function of the release alone."""
@@ -255,8 +262,8 @@ class PaperConfidence:
     def noise_table(
         self,
         setting: Setting,  # noqa: ARG002  # one shape for all
-        strategy: Strategy,  # noqa: ARG002
-        releases: int,  # noqa: ARG002
+        numbers: NDArray[np.int64],  # noqa: ARG002
+        norms: F64,  # noqa: ARG002
     ) -> width.NoiseTable:
         """A table that says nothing: the bounds say it all."""
         return no_table()
@@ -300,15 +307,16 @@ class JointWidth:
         """All releases, if they are few enough to work out the noise of each."""
         return schedule.require_few(horizon)
 
-    def noise_table(self, setting: Setting, strategy: Strategy, releases: int) -> width.NoiseTable:
+    def noise_table(
+        self, setting: Setting, numbers: NDArray[np.int64], norms: F64
+    ) -> width.NoiseTable:
         """The noise of every release, or of so many that the others are hardly below.
 
         Release i may fail in two ways, each with probability p_i = alpha / (2 i H_J), where H_J is
         the J-th harmonic number: together alpha. For many releases this is a table at some of
         them: nothing shrinks from release to release, so the next entry is an upper bound.
         """
-        numbers = _some_numbers(releases)
-        norms = strategy.row_norms(releases, numbers)
+        releases = int(numbers[-1])
         harmonic = math.log(releases) + 0.5772156649 + 1 / (2 * releases)
         log_tails = np.log(2 * harmonic * numbers) - math.log(setting.failure_prob)
         return width.NoiseTable(
@@ -328,7 +336,8 @@ class JointWidth:
         if number == 0:
             width.nothing(terms.theta_norm, basis, weights, noise, bias)
         else:
-            known = (number, mechanism.noise_table, mechanism.law, terms)
+            heaviest = 1.0 if mechanism.strategy is None else mechanism.strategy.heaviest(number)
+            known = (number, heaviest, mechanism.noise_table, mechanism.law, terms)
             shift = width.region(gram, moment, *known, basis, weights, noise, bias)
         return JointRegion(basis @ weights, basis, weights, noise, bias, shift)
 
@@ -339,7 +348,7 @@ def no_table() -> width.NoiseTable:
     return width.NoiseTable(np.array([2**62]), nothing, nothing, nothing)
 
 
-def _some_numbers(releases: int) -> NDArray[np.int64]:
+def some_numbers(releases: int) -> NDArray[np.int64]:
     """All numbers up to a few thousand, and then one in 500: ascending, the last included."""
     few = np.arange(1, min(releases, 4096) + 1)
     more = np.exp(np.arange(math.log(4096), math.log(max(4097, releases)), 1 / 500))

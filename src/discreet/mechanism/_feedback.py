@@ -9,6 +9,9 @@ What the rounding costs: given all that was released, two neighbouring streams l
 that differ in known places, and the rounded sums differ by what the unrounded ones would, give or
 take ``rounding``. So each release moves by at most that much more (docs/accounting.md).
 
+Windows remember no noise: they keep the decayed sum itself, and each release rounds it down and
+adds a draw of its own.
+
 Nothing here overflows: these are Python's own whole numbers.
 """
 
@@ -19,6 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.accounting import upwards
+from discreet.kernels import _schedule as schedule
+from discreet.kernels import _windows as windows
+from discreet.kernels._sums import Arrays
 
 F64 = NDArray[np.float64]
 Whole = NDArray[np.object_]
@@ -28,7 +34,7 @@ _POINT = 60  # bits behind the point of a coefficient
 
 
 class Feedback(Protocol):
-    """The noise of the next batch from the noise of those before it."""
+    """How a release in whole numbers follows from what is held since the one before."""
 
     @property
     def rounding(self) -> float:
@@ -42,17 +48,32 @@ class Feedback(Protocol):
     def narrowest(self) -> float:
         """The smallest `spread` of any release."""
 
+    def spread(self, number: int, times: windows.Step) -> float:
+        """How much larger the draw of release ``number`` (from 1) is than one draw."""
+
+    def release(self, held: Arrays, batch: Whole, draw: Whole, times: windows.Step) -> Arrays:
+        """What is held after the next release. Changes no argument."""
+
+
+class _Remembered:
+    """Noise of the next batch from the noise of those before it."""
+
     def memory(self, size: int) -> Whole:
         """What is remembered before the first batch, for packed rows of this size."""
-
-    def spread(self, number: int) -> float:
-        """How much larger the draw of this release (from 1) is than one draw."""
+        raise NotImplementedError
 
     def follow(self, memory: Whole, draw: Whole) -> tuple[Whole, Whole]:
         """(w_i, what is remembered after it), from the draw z_i. Changes neither argument."""
+        raise NotImplementedError
+
+    def release(self, held: Arrays, batch: Whole, draw: Whole, times: windows.Step) -> Arrays:
+        """Add the batch and its noise to what was released before."""
+        del times
+        noise, memory = self.follow(held.nodes, draw)
+        return Arrays(memory, held.idle, held.totals + batch + noise)
 
 
-class BufferFeedback:
+class BufferFeedback(_Remembered):
     """A few decaying buffers: buffer j is the sum over k < i of decay_j^(i-k-1) w_k."""
 
     def __init__(self, decays: F64, weights: F64) -> None:
@@ -67,9 +88,9 @@ class BufferFeedback:
         """Empty buffers, in fixed point."""
         return np.full((len(self._decays), size), 0, dtype=object)
 
-    def spread(self, number: int) -> float:
+    def spread(self, number: int, times: windows.Step) -> float:
         """One: the diagonal of C is one."""
-        del number
+        del number, times
         return 1.0
 
     def follow(self, memory: Whole, draw: Whole) -> tuple[Whole, Whole]:
@@ -81,7 +102,7 @@ class BufferFeedback:
         return noise, (memory * self._decays[:, None] >> self._decay_bits) + (noise << _GUARD)
 
 
-class HistoryFeedback:
+class HistoryFeedback(_Remembered):
     """Any lower triangular encoder: all w so far are remembered."""
 
     def __init__(self, encoder: F64) -> None:
@@ -95,8 +116,9 @@ class HistoryFeedback:
         """Room for the noise of no release yet."""
         return np.empty((0, size), dtype=object)
 
-    def spread(self, number: int) -> float:
+    def spread(self, number: int, times: windows.Step) -> float:
         """One over the diagonal entry of C."""
+        del times
         return 1.0 / float(self._encoder[number - 1, number - 1])
 
     def follow(self, memory: Whole, draw: Whole) -> tuple[Whole, Whole]:
@@ -108,6 +130,37 @@ class HistoryFeedback:
             whole = np.array([int(math.ldexp(entry, _POINT)) for entry in row], dtype=object)
             noise = draw - ((memory * whole[:, None]).sum(axis=0) >> _POINT)
         return noise, np.concatenate([memory, noise[None]])
+
+
+class WindowFeedback:
+    """A decaying window, in fixed point, that each release rounds down and adds a draw to."""
+
+    narrowest = 1.0
+
+    def __init__(
+        self, filter_: windows.Filter, timing: schedule.Timing, releases: int
+    ) -> None:
+        """Take the filter, the release times and how many releases there can be."""
+        self._filter = filter_
+        # One step where the window is shown, and a trace wherever it decays.
+        self.rounding = upwards(1.0 + releases * 2.0**-_GUARD)
+        self.widest = upwards(float(windows.widest(timing, releases)))
+
+    def spread(self, number: int, times: windows.Step) -> float:
+        """How much larger than one draw: 1 / gamma_b, rounded up."""
+        del number
+        return upwards(float(windows.enlarged(times.rows, times.after)))
+
+    def release(self, held: Arrays, batch: Whole, draw: Whole, times: windows.Step) -> Arrays:
+        """Decay the window, add the batch, and show it with the draw to the filter.
+
+        What the filter does is post-processing, so it is in floating point.
+        """
+        window = held.nodes[0] * times.before // times.rows + (batch << _GUARD)
+        seen = ((window >> _GUARD) + draw).astype(np.float64)
+        figures, estimates = held.idle.copy(), held.totals.copy()
+        windows.follow(self._filter, times, estimates, figures[0], seen)
+        return Arrays(window[None], figures, estimates)
 
 
 def slack(feedback: Feedback | None, *, releases: int, size: int, std: float) -> float:

@@ -16,17 +16,21 @@ from discreet.kernels import _linalg as linalg
 from discreet.kernels import _sums as sums
 from discreet.kernels import _width as width
 from discreet.kernels._noise import Noise
-from discreet.mechanism._confidence import Confidence, no_table
+from discreet.mechanism._confidence import Confidence, no_table, some_numbers
 from discreet.mechanism._cost import HasSteps, HasTwoScales, total_cost
 from discreet.mechanism._grid import Grid
 from discreet.mechanism.noise.sources import NoiseSource
 from discreet.mechanism.schedules import Schedule, every_round
-from discreet.mechanism.strategies import Strategy, Tree
+from discreet.mechanism.strategies import Strategy, Tree, Windows
 from discreet.privacy import Guarantee
 from discreet.problem import Setting
 from discreet.theory import NoiseBounds, RadiusTerms, radius_terms
 
 F64 = NDArray[np.float64]
+
+
+POLICIES = ("posterior", "ucb", "thompson", "greedy")
+"""Names of rules that turn a release into a choice; `release.policies` has the rules."""
 
 
 def lowest_eigenvalue(shift: float, low: float) -> float:
@@ -77,6 +81,7 @@ class Mechanism:
         noise: what is drawn; None without noise.
         confidence: how a release becomes a confidence set.
         guarantee: what this promises, and why.
+        policy: the rule that a learner plays by unless another is given: 'ucb', or 'posterior'.
     """
 
     variant: str
@@ -86,9 +91,11 @@ class Mechanism:
     noise: NodeNoise | None = None
     confidence: Confidence
     guarantee: Guarantee
+    policy: str = "ucb"
 
     def __post_init__(self) -> None:
         """Refuse choices that do not go together."""
+        checks.one_of("policy", self.policy, POLICIES)
         if isinstance(self.confidence, type) or not isinstance(self.confidence, Confidence):
             raise ParameterError("confidence", "must be a PaperConfidence or a JointWidth")
         if (self.noise is None) != (self.strategy is None):
@@ -99,6 +106,8 @@ class Mechanism:
                 f"must be 'pan-private' for {self.noise.family} noise: its bounds hold only if "
                 "every release holds all m draws (erratum E2)",
             )
+        if isinstance(self.strategy, Windows) and self.strategy.schedule != self.schedule:
+            raise ParameterError("strategy", "has windows for another schedule; give both the same")
         self.confidence.require_fitting(self)
 
     @property
@@ -166,11 +175,39 @@ class Mechanism:
         return sums.no_noise() if self.strategy is None else self.strategy.sharing(self.releases)
 
     @cached_property
+    def spreads(self) -> tuple[NDArray[np.int64], F64]:
+        """How much noise releases hold, in multiples of one draw: at many numbers, ascending."""
+        numbers = some_numbers(self.releases)
+        if self.strategy is None:
+            return numbers, np.zeros(len(numbers))
+        return numbers, self.strategy.row_norms(self.releases, numbers)
+
+    def amounts(self, held: sums.Arrays, number: int, rows: int) -> tuple[float, float]:
+        """How much noise a release holds and what its rows weigh: both public.
+
+        Args:
+            held: what is held since that release.
+            number: the release's number.
+            rows: how many rows are in it.
+
+        Returns:
+            The noise's deviation in multiples of one draw, and the rows' total weight.
+        """
+        if self.strategy is None or number == 0:
+            return 0.0, float(rows)
+        known = self.strategy.amounts(held)
+        if known is not None:
+            return known
+        numbers, spreads = self.spreads
+        at = min(int(np.searchsorted(numbers, number)), len(numbers) - 1)
+        return float(spreads[at]), float(rows)
+
+    @cached_property
     def noise_table(self) -> width.NoiseTable:
         """How much noise each release holds, and how sure we are of it."""
         if self.strategy is None:
             return no_table()
-        return self.confidence.noise_table(self.setting, self.strategy, self.releases)
+        return self.confidence.noise_table(self.setting, *self.spreads)
 
     @cached_property
     def law(self) -> Noise:

@@ -1,11 +1,11 @@
 """How noise is shared between releases.
 
 Rows fall into batches, one for each release. With x the batch sums and A the lower triangular
-matrix of ones, the releases are A x plus noise A C^-1 z: C is the *encoder*, z one independent
-draw for each release (or for each node of a tree). One row costs as much as the longest column of
-C (`column_norm`); the noise in release i is as large as row i of the *decoder* A C^-1
-(`row_norms`), in multiples of one draw. C is lower triangular, so later batches may depend on
-earlier releases.
+matrix of weights that batches have in releases, the releases are A x plus noise A C^-1 z: C is the
+*encoder*, z one independent draw for each release (or for each node of a tree). One row costs as
+much as the longest column of C (`column_norm`); the noise in release i is as large as row i of the
+*decoder* A C^-1 (`row_norms`), in multiples of one draw. C is lower triangular, so later batches
+may depend on earlier releases. A is all ones but for `Windows`, which weigh batches.
 
 Every strategy can also be written out as matrices (`encoder`, `decoder`), which is how tests check
 it.
@@ -14,7 +14,7 @@ it.
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,8 +25,16 @@ from discreet import _checks as checks
 from discreet.accounting import tree_depth, tree_length
 from discreet.errors import ParameterError
 from discreet.kernels import _buffers as buffers
-from discreet.kernels._sums import BUFFERS, MATRIX, TREE, Arrays, Sharing
-from discreet.mechanism._feedback import BufferFeedback, Feedback, HistoryFeedback
+from discreet.kernels import _windows as windows
+from discreet.kernels._sums import BUFFERS, MATRIX, NO_FILTER, TREE, WINDOWS, Arrays, Sharing
+from discreet.mechanism._feedback import (
+    BufferFeedback,
+    Feedback,
+    HistoryFeedback,
+    WindowFeedback,
+)
+from discreet.mechanism.schedules import Schedule
+from discreet.problem import Problem
 
 __all__ = [
     "Buffered",
@@ -34,6 +42,7 @@ __all__ = [
     "SquareRoot",
     "Strategy",
     "Tree",
+    "Windows",
     "independent",
     "tree",
 ]
@@ -77,6 +86,15 @@ class Strategy(Protocol):
     def row_norms(self, releases: int, numbers: _I64) -> _F64:
         """The lengths of rows ``numbers`` (from 1, ascending) of the decoder, or upper bounds."""
 
+    def amounts(self, held: Arrays) -> tuple[float, float] | None:
+        """The noise of the release, in multiples of one draw, and the total weight of its rows.
+
+        None where that depends on the release's number alone, and every row counts one.
+        """
+
+    def heaviest(self, number: int) -> float:
+        """The largest weight of any row in release ``number``."""
+
     def sharing(self, releases: int) -> Sharing:
         """The same for the compiled loop."""
 
@@ -107,8 +125,21 @@ class Strategy(Protocol):
         """The matrix from draws to the noise of releases, shape (J, draws)."""
 
 
+class _PlainSums:
+    """What all strategies share that show sums of all rows alike."""
+
+    def amounts(self, held: Arrays) -> None:
+        """None: noise depends on the release's number alone."""
+        del held
+
+    def heaviest(self, number: int) -> float:
+        """One, for every row."""
+        del number
+        return 1.0
+
+
 @dataclass(frozen=True)
-class Tree:
+class Tree(_PlainSums):
     """The binary tree: a batch is in one node of each level. Paper: sec:alg-dp.
 
     Attributes:
@@ -140,7 +171,7 @@ class Tree:
     def sharing(self, releases: int) -> Sharing:
         """Nodes of m levels, and idle draws if pan-private."""
         levels = tree_depth(releases)
-        return Sharing(TREE, levels, self.pan_private, _NOTHING, _NOTHING, _NO_MATRIX)
+        return Sharing(TREE, levels, self.pan_private, _NOTHING, _NOTHING, _NO_MATRIX, NO_FILTER)
 
     def feedback(self, releases: int) -> None:
         """None: every node has noise of its own."""
@@ -177,7 +208,7 @@ def tree(form: str) -> Tree:
 
 
 @dataclass(frozen=True)
-class Buffered:
+class Buffered(_PlainSums):
     """A Toeplitz encoder made of a few decaying buffers: memory that does not grow.
 
     The coefficients follow (1 - x)^(-exponent), whose k-th is the k-th moment of a Beta variable:
@@ -231,7 +262,7 @@ class Buffered:
 
     def sharing(self, releases: int) -> Sharing:
         """The decays and weights of the buffers, for the compiled loop."""
-        return Sharing(BUFFERS, 0, False, *self.mixture(releases), _NO_MATRIX)  # noqa: FBT003
+        return Sharing(BUFFERS, 0, False, *self.mixture(releases), _NO_MATRIX, NO_FILTER)  # noqa: FBT003
 
     def feedback(self, releases: int) -> Feedback:
         """The same buffers in fixed point."""
@@ -265,7 +296,157 @@ def independent() -> Buffered:
     return Buffered(exponent=0.0)
 
 
-class _Written:
+@dataclass(frozen=True, kw_only=True)
+class Windows:
+    """Sums that forget: a fresh draw for each of them, and a filter over all (docs/windows.md).
+
+    A release shows the sum of all rows so far with weights that grow with a row's number, plus
+    noise of its own. What a row costs over all releases is what it costs in one, however many
+    there are. The filter is post-processing: its numbers below decide how good the estimate is,
+    and nothing about privacy.
+
+    Attributes:
+        schedule: when there is a release.
+        variance: of a reward.
+        draw: the variance that one draw adds to moment - gram @ theta, in any direction.
+        share: how much information one of the first rows brings in one direction.
+        full: how many rows bring that much; later ones 1/t of it.
+    """
+
+    schedule: Schedule
+    variance: float
+    draw: float
+    share: float
+    full: float
+    kind: ClassVar[str] = "windows"
+    nodes_hold_sums: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Check the filter's numbers."""
+        for name in ("variance", "draw", "share", "full"):
+            object.__setattr__(self, name, checks.positive(name, getattr(self, name)))
+
+    @classmethod
+    def fitted(
+        cls, schedule: Schedule, problem: Problem, *, gram_std: float, moment_std: float
+    ) -> "Windows":
+        """Windows with the filter that suits a problem and noise of these deviations.
+
+        Args:
+            schedule: when there is a release.
+            problem: the stated bounds.
+            gram_std: of one draw, off the diagonal.
+            moment_std: of one draw.
+        """
+        draw = draw_variance(problem, gram_std=gram_std, moment_std=moment_std)
+        variance, share = problem.reward_subgaussian**2, problem.action_norm**2 / problem.dim
+        return cls(
+            schedule=schedule,
+            variance=variance,
+            draw=draw,
+            share=share,
+            full=_FULL * draw / (variance * share),
+        )
+
+    @property
+    def filter(self) -> windows.Filter:
+        """The filter's numbers, for compiled code."""
+        return windows.Filter(self.variance, self.draw, self.share, self.full)
+
+    def column_norm(self, releases: int) -> float:
+        """One: what a row costs telescopes."""
+        del releases
+        return 1.0
+
+    def person_cost(self, releases: int, contributions: int, *, every_round: bool) -> float:
+        """As if all rounds were in one batch."""
+        del every_round
+        return contributions * self.column_norm(releases)
+
+    def row_norms(self, releases: int, numbers: _I64) -> _F64:
+        """By running the filter's figures, which depend on the release times alone."""
+        del releases
+        return self.figures(numbers)[:, windows.SPREAD]
+
+    def figures(self, numbers: _I64) -> _F64:
+        """The filter's figures after releases ``numbers`` (from 1, ascending)."""
+        return np.asarray(windows.figures_at(self.filter, self.schedule.timing, numbers))
+
+    def amounts(self, held: Arrays) -> tuple[float, float]:
+        """As the filter has it."""
+        figures = held.idle[0]
+        return float(figures[windows.SPREAD]), float(figures[windows.WEIGHT])
+
+    def heaviest(self, number: int) -> float:
+        """The largest weight of any row in a release, in O(number)."""
+        return float(windows.largest_weight(self.filter, self.schedule.timing, number))
+
+    def sharing(self, releases: int) -> Sharing:
+        """The filter, for the compiled loop."""
+        del releases
+        return Sharing(WINDOWS, 0, False, _NOTHING, _NOTHING, _NO_MATRIX, self.filter)  # noqa: FBT003
+
+    def feedback(self, releases: int) -> Feedback:
+        """A window in whole numbers, rounded down when it is shown."""
+        return WindowFeedback(self.filter, self.schedule.timing, releases)
+
+    def float_arrays(self, releases: int, size: int) -> Arrays:
+        """The window; the filter's figures; what is released, and the filter's two estimates."""
+        del releases
+        return self._arrays(np.zeros((1, size)), size)
+
+    def integer_arrays(self, releases: int, size: int, number: int) -> Arrays:
+        """The same, with the window in whole numbers of any size."""
+        del releases, number
+        return self._arrays(np.full((1, size), 0, dtype=object), size)
+
+    @staticmethod
+    def _arrays(window: NDArray[Any], size: int) -> Arrays:
+        return Arrays(window, np.zeros((1, windows.FIGURES)), np.zeros((windows.ESTIMATES, size)))
+
+    def _times(self, releases: int) -> _F64:
+        """The numbers of rows at the first releases, and at the one after them."""
+        times = [self.schedule.after(0)]
+        while len(times) <= releases:
+            times.append(self.schedule.after(times[-1]))
+        return np.array(times, dtype=np.float64)
+
+    def encoder(self, releases: int) -> _F64:
+        """Row b is gamma_b t_k / t_b for batches k up to b."""
+        times = self._times(_few(releases))
+        now, after = times[:-1], times[1:]
+        return np.tril(np.sqrt(1 - (now / after) ** 2)[:, None] * now[None, :] / now[:, None])
+
+    def decoder(self, releases: int) -> _F64:
+        """What the filter makes of the draws, by giving it one at a time."""
+        public = np.zeros((releases, windows.ESTIMATES, releases))
+        times = [0, *(int(time) for time in self._times(_few(releases)))]
+        figures, found = np.zeros(windows.FIGURES), np.zeros((windows.ESTIMATES, releases))
+        for b in range(releases):
+            step = windows.Step(*times[b : b + 3])
+            seen = np.zeros(releases)
+            seen[b] = windows.enlarged(step.rows, step.after)
+            windows.follow(self.filter, step, found, figures, seen)
+            public[b] = found
+        return public[:, windows.SHOWN]
+
+
+_FULL = 4.0  # rows bring full information until it is this many times the noise of one draw
+
+
+def draw_variance(problem: Problem, *, gram_std: float, moment_std: float) -> float:
+    """The variance that one draw adds to moment - gram @ theta, on the average of directions.
+
+    Args:
+        problem: the stated bounds; theta is as long as they allow.
+        gram_std: the deviation of the Gram matrix's noise, off the diagonal.
+        moment_std: that of the moment's noise.
+    """
+    square = problem.theta_norm**2 * (1 + 1 / problem.dim)
+    return moment_std**2 + square * gram_std**2
+
+
+class _Written(_PlainSums):
     """A strategy given by its encoder, written out. All draws are kept."""
 
     nodes_hold_sums: ClassVar[bool] = False
@@ -289,7 +470,7 @@ class _Written:
     def sharing(self, releases: int) -> Sharing:
         """The decoder written out, for the compiled loop."""
         decoder = self.decoder(releases).copy()  # a kernel's own
-        return Sharing(MATRIX, 0, False, _NOTHING, _NOTHING, decoder)  # noqa: FBT003
+        return Sharing(MATRIX, 0, False, _NOTHING, _NOTHING, decoder, NO_FILTER)  # noqa: FBT003
 
     def feedback(self, releases: int) -> Feedback:
         """A weighted sum of all noise so far."""

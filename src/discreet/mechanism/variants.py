@@ -2,13 +2,13 @@
 
 A variant turns a setting and a privacy target into a `Mechanism`; `calibrate` does so from a
 variant's name. The paper's variants share one shape, `TreeVariant`, and differ in noise family and
-shift; ours is `Tight`.
+shift; ours are `Windowed`, the default, and `Tight`.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -24,7 +24,7 @@ from discreet.mechanism.noise import _discrete_gaussian
 from discreet.mechanism.noise import _gaussian as gaussian
 from discreet.mechanism.noise import _wishart as wishart
 from discreet.mechanism.schedules import Schedule, every_round, hybrid
-from discreet.mechanism.strategies import Buffered, Strategy
+from discreet.mechanism.strategies import Buffered, Strategy, Windows, draw_variance
 from discreet.privacy import Guarantee, Privacy, required
 from discreet.problem import Problem, Setting
 from discreet.theory import NoiseBounds
@@ -38,6 +38,7 @@ __all__ = [
     "TreeVariant",
     "Unperturbed",
     "Variant",
+    "Windowed",
     "bound_optimal",
     "calibrate",
     "named",
@@ -250,9 +251,129 @@ _TIGHT_ARGUMENT = (
 )
 
 
+class _OwnShift:
+    """Variants of Gaussian noise by exact accounting that need no shift."""
+
+    name: str
+
+    def with_calibration(self, calibration: str) -> Self:
+        """The same: it has no other calibration than 'gdp'."""
+        if calibration != "gdp":
+            raise ParameterError(
+                "calibration", f"is {calibration!r}, but variant {self.name!r} is always 'gdp'"
+            )
+        return self
+
+    def with_shift(self, shift: float) -> Self:
+        """Refuse: the shift is chosen at each release."""
+        raise ParameterError("shift", f"is {shift:g}, but variant {self.name!r} chooses its own")
+
+    def with_rho_min(self, rho_min: float) -> Self:
+        """Refuse: there is no such bound."""
+        raise ParameterError("rho_min", f"is {rho_min:g}, but variant {self.name!r} has none")
+
+
+_WINDOWS_ARGUMENT = (
+    "Gaussian noise, drawn afresh for each of a series of sums in which older rows count less, "
+    "with the least standard deviations that exact Gaussian accounting allows for one row's "
+    "sensitivity over all of them; release times do not depend on data; a policy sees releases only"
+)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Tight:
-    """The default: the paper's guarantee for a fraction of its noise.
+class Windowed(_OwnShift):
+    """The default: sums that forget, each with noise of its own, and a filter over all of them.
+
+    What one row costs is what it costs in a single release, whatever the horizon. The first
+    release waits for as many rows as the noise asks for: earlier ones would say nothing.
+
+    Attributes:
+        name: the name in tables and on the command line.
+        summary: one line for tables and help.
+        start: rows before the first release, in multiples of sqrt(d) times the noise of one draw
+            (over the longest action and reward).
+        growth: each later release has this share more rows ...
+        root: ... or this many times the square root of them, whichever is less.
+        ratio: the moment's noise over the Gram matrix's, in multiples of reward bound over action
+            norm.
+        confidence: the confidence set that is proven.
+    """
+
+    name: str = "windows"
+    summary: str = "our own"
+    start: float = 4.0
+    growth: float = 0.1
+    root: float = 1.0
+    ratio: float = math.sqrt(2.0)
+    confidence: JointWidth = field(default_factory=JointWidth)
+    private = True
+    open_ended = True
+    perturbations = None
+    leading_term = None
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        for name in ("start", "growth", "root", "ratio"):
+            checks.within(name, checks.positive(name, getattr(self, name)), 1e-3, 1e3)
+
+    def with_tree(self, tree: str) -> Self:
+        """Refuse: there is no tree."""
+        raise ParameterError("tree", f"is {tree!r}, but variant {self.name!r} has no tree")
+
+    def schedule(self, problem: Problem, *, gram_std: float, moment_std: float) -> Schedule:
+        """When there is a release, with noise of these deviations: a function of public numbers.
+
+        Args:
+            problem: the stated bounds.
+            gram_std: of one draw, off the diagonal.
+            moment_std: of one draw.
+
+        Returns:
+            The schedule.
+        """
+        noise = math.sqrt(draw_variance(problem, gram_std=gram_std, moment_std=moment_std))
+        noise /= problem.action_norm * problem.reward_bound
+        first = max(problem.dim, int(self.start * math.sqrt(problem.dim) * noise))
+        return hybrid(start=min(first, _LATEST), ratio=self.growth, root=self.root)
+
+    def mechanism(
+        self, setting: Setting, privacy: Privacy | None, *, noise: str = "float"
+    ) -> Mechanism:
+        """Calibrate to a privacy target."""
+        privacy, problem = required(self.name, privacy), setting.problem
+        person = privacy.contributions_per_user
+        scales = accounting.row_scales(
+            problem,
+            mu_one=math.nextafter(accounting.gaussian_mu(privacy) / person, 0.0),
+            neighbours=privacy.neighbours,
+            ratio=self.ratio * problem.reward_bound / problem.action_norm,
+        )
+        deviations = {"gram_std": scales.gram_std, "moment_std": scales.moment_std}
+        schedule = self.schedule(problem, **deviations)
+        schedule.require_few(setting.horizon)
+        strategy = Windows.fitted(schedule, problem, **deviations)
+        law = gaussian.GaussianNoise(std=scales.gram_std, moment_std=scales.moment_std)
+        use = _discrete_gaussian.Use(setting, schedule, strategy, privacy)
+        return Mechanism(
+            variant=self.name,
+            setting=setting,
+            schedule=schedule,
+            strategy=strategy,
+            noise=_discrete_gaussian.drawn(law, noise, use),
+            confidence=self.confidence,
+            guarantee=Guarantee.meeting(
+                privacy, _discrete_gaussian.argument(_WINDOWS_ARGUMENT, noise)
+            ),
+            policy="posterior",
+        )
+
+
+_LATEST = 2**61  # no first release is later
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tight(_OwnShift):
+    """Sums of all rows, for a fraction of the paper's noise.
 
     Gaussian accounting, noise that is correlated between a few thousand releases instead of a tree
     over all rows, and the joint-noise width. Each can be exchanged by itself.
@@ -296,22 +417,6 @@ class Tight:
     def with_tree(self, tree: str) -> "Tight":
         """The same with a tree over the releases, 'pan-private' or 'covering'."""
         return self.with_strategy(strategies.tree(tree))
-
-    def with_calibration(self, calibration: str) -> "Tight":
-        """The same: it has no other calibration than 'gdp'."""
-        if calibration != "gdp":
-            raise ParameterError(
-                "calibration", f"is {calibration!r}, but variant {self.name!r} is always 'gdp'"
-            )
-        return self
-
-    def with_shift(self, shift: float) -> "Tight":
-        """Refuse: the shift is chosen at each release."""
-        raise ParameterError("shift", f"is {shift:g}, but variant {self.name!r} chooses its own")
-
-    def with_rho_min(self, rho_min: float) -> "Tight":
-        """Refuse: there is no such bound."""
-        raise ParameterError("rho_min", f"is {rho_min:g}, but variant {self.name!r} has none")
 
     def mechanism(
         self, setting: Setting, privacy: Privacy | None, *, noise: str = "float"
@@ -388,6 +493,7 @@ class Unperturbed:
                 shift=rho, bounds=NoiseBounds(rho_min=rho, rho_max=rho, gamma=0.0)
             ),
             guarantee=Guarantee.nothing("the statistics are used without noise"),
+            policy="posterior",
         )
 
 
@@ -427,14 +533,18 @@ class Supplied:
         )
 
 
-Named = TreeVariant | Unperturbed | Tight
+Named = TreeVariant | Unperturbed | Tight | Windowed
 
 _ROWS: tuple[Named, ...] = (
+    Windowed(
+        name="windows",
+        summary="exact accounting, sums that forget, fresh noise for each, and the posterior",
+    ),
     Tight(
         name="tight",
         summary="exact accounting, correlated noise, few releases, and the joint-noise width",
     ),
-    Unperturbed(name="nonprivate", summary="LinUCB with regularizer 1 and no noise"),
+    Unperturbed(name="nonprivate", summary="no noise: the posterior, or LinUCB as a policy"),
     TreeVariant(
         name="gaussian",
         summary="the paper's Gaussian noise, shifted by twice its norm bound",

@@ -1,6 +1,8 @@
 """The one type that leaves the trusted side."""
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +10,10 @@ from numpy.typing import NDArray
 from discreet.mechanism import Mechanism
 from discreet.mechanism._read_only import read_only
 from discreet.privacy import Guarantee
+
+if TYPE_CHECKING:
+    from discreet.release.confidence import Region
+    from discreet.release.posterior import Posterior
 
 F64 = NDArray[np.float64]
 
@@ -21,6 +27,8 @@ class Release:
         rows: how many rows are in it.
         gram: V_t = G_t + H_t, the noisy Gram matrix with the shift included, shape (d, d).
         moment: u~_t = u_t + h_t, the noisy sum of action times reward, shape (d,).
+        spread: how much larger its noise is than one draw; 0 without noise.
+        weight: the total weight of its rows: their number, unless older ones count less.
         mechanism: the noise in it, its bounds and the setting, all public.
     """
 
@@ -28,6 +36,8 @@ class Release:
     rows: int
     gram: F64
     moment: F64
+    spread: float
+    weight: float
     mechanism: Mechanism
 
     def __post_init__(self) -> None:
@@ -39,6 +49,20 @@ class Release:
     def guarantee(self) -> Guarantee:
         """What holds for this release together with all others of the same learner."""
         return self.mechanism.guarantee
+
+    @cached_property
+    def posterior(self) -> "Posterior":
+        """What the release says about the parameter, given the known law of its noise."""
+        from discreet.release.posterior import posterior
+
+        return posterior(self)
+
+    @cached_property
+    def confidence(self) -> "Region":
+        """The confidence set that is proven to hold the parameter."""
+        from discreet.release.confidence import region
+
+        return region(self)
 
     def __repr__(self) -> str:
         return (

@@ -1,37 +1,90 @@
 """From a release and a decision set to an action. A policy has no memory.
 
 Whatever a policy does is post-processing of the release as far as earlier people are concerned;
-only the current person's own decision set enters besides.
+only the current person's own decision set enters besides. What a policy draws is public
+randomness: it needs no secrecy and protects nobody.
 """
 
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+import random
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _checks as checks
-from discreet.release.confidence import Region
+from discreet.mechanism import Mechanism
+from discreet.release._release import Release
 
-__all__ = ["UCB", "Policy", "Thompson", "greedy"]
+__all__ = ["UCB", "Choice", "Policy", "Posterior", "Thompson", "greedy", "usual"]
 
 _F64 = NDArray[np.float64]
 
 
+class Choice(NamedTuple):
+    """An action, and how probable it was.
+
+    Attributes:
+        index: its place in the decision set.
+        probability: with which the rule chooses it, given the release and the set; None if the
+            rule does not say.
+    """
+
+    index: int
+    probability: float | None = None
+
+
 @runtime_checkable
 class Policy(Protocol):
-    """A rule that turns a confidence set and a decision set into a choice."""
+    """A rule that turns a release and a decision set into a choice."""
+
+    def choose(self, release: Release, actions: _F64) -> Choice | int:
+        """One of the K actions, given as rows, shape (K, d): a `Choice`, or its index."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Posterior:
+    """The default: the likeliest action with some optimism, and some variety.
+
+    Each action is scored by its posterior mean plus ``deviations`` posterior deviations, after
+    the mean was tilted a little in a direction drawn at random; the highest score wins. Tilts are
+    as wide as what is not known yet, so people who are served from the same release do not all
+    get the same action while that may be a mistake, and in the end they do. Before the first
+    release, and if a release cannot tell actions apart, all actions are equally probable.
+
+    Attributes:
+        deviations: how many posterior deviations are added to an estimate.
+        dither: how wide tilts are, in multiples of the prior's deviation where nothing is known.
+        uniform: a share of choices that is made uniformly, so that every action is chosen now and
+            then and logs can be evaluated for other policies.
+    """
+
+    deviations: float = 1.5
+    dither: float = 0.35
+    uniform: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the factors."""
+        for name in ("deviations", "dither", "uniform"):
+            object.__setattr__(self, name, checks.at_least(name, getattr(self, name), 0.0))
+        checks.within("uniform", self.uniform, 0.0, 1.0)
+
+    def probabilities(self, release: Release, actions: _F64) -> _F64:
+        """How probable each of the K actions is, exactly, shape (K,)."""
+        found = np.empty(len(actions))
+        release.posterior.drawn(actions, self._rule, 0.0, found)
+        return found
+
+    def choose(self, release: Release, actions: _F64) -> Choice:
+        """Draw an action with these probabilities."""
+        found = np.empty(len(actions))
+        coin = random.random()  # noqa: S311  # public randomness
+        index = release.posterior.drawn(actions, self._rule, coin, found)
+        return Choice(index, found.item(index))
 
     @property
-    def optimism(self) -> float:
-        """The multiple of the confidence radius that is used."""
-
-    @property
-    def sampling(self) -> bool:
-        """Whether the rule draws a parameter instead of adding a bonus."""
-
-    def choose(self, region: Region, actions: _F64) -> int:
-        """The index of one of the K actions, given as rows, shape (K, d)."""
+    def _rule(self) -> tuple[float, float, float]:
+        return self.deviations, self.dither, self.uniform
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,58 +94,80 @@ class UCB:
     That is theta.x + optimism * beta_t * ||x||_{V^-1} with the paper's ellipsoid. With
     ``optimism`` 1 the confidence statements, and with the paper's variants the regret theorems,
     apply; 0 is the greedy rule.
+
+    Attributes:
+        optimism: the multiple of the confidence radius that is used.
     """
 
     optimism: float = 1.0
-    sampling = False
 
     def __post_init__(self) -> None:
         """Check the factor."""
         checks.at_least("optimism", self.optimism, 0.0)
 
-    def choose(self, region: Region, actions: _F64) -> int:
+    def probabilities(self, release: Release, actions: _F64) -> _F64:
+        """One for the action that is chosen, shape (K,)."""
+        found = np.zeros(len(actions))
+        found[release.confidence.best(actions, self.optimism)] = 1.0
+        return found
+
+    def choose(self, release: Release, actions: _F64) -> Choice:
         """The first action with the largest upper confidence bound."""
-        return region.best(actions, self.optimism)
+        return Choice(release.confidence.best(actions, self.optimism), 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Thompson:
     """The best action for one draw from a normal distribution as wide as the confidence set.
 
-    With the paper's ellipsoid that is N(theta~, (optimism * beta_t)^2 V^-1).
+    With the paper's ellipsoid that is N(theta~, (optimism * beta_t)^2 V^-1). How probable a choice
+    is, it does not say.
 
-    The draw is public randomness: it needs no secrecy and protects nobody.
+    Attributes:
+        optimism: how much wider than the confidence set the draw is.
     """
 
     optimism: float = 1.0
-    sampling = True
 
     def __post_init__(self) -> None:
         """Check the factor."""
         checks.at_least("optimism", self.optimism, 0.0)
 
-    def choose(self, region: Region, actions: _F64) -> int:
+    def choose(self, release: Release, actions: _F64) -> Choice:
         """The first best action for the drawn parameter."""
+        region = release.confidence
         normals = np.random.default_rng().standard_normal(region.centre.size)
-        return region.best_of_a_draw(actions, self.optimism, normals)
+        return Choice(region.best_of_a_draw(actions, self.optimism, normals))
 
 
-RULES: dict[str, type[UCB] | type[Thompson]] = {"ucb": UCB, "thompson": Thompson}
+RULES: dict[str, type[Posterior] | type[UCB] | type[Thompson]] = {
+    "posterior": Posterior,
+    "ucb": UCB,
+    "thompson": Thompson,
+}
 
 
 def to_json(policy: Policy) -> dict[str, Any] | None:
     """A policy as plain data; None for one of your own."""
     for name, rule in RULES.items():
         if type(policy) is rule:
-            return {"rule": name, "optimism": policy.optimism}
+            return {"rule": name, **asdict(policy)}  # type: ignore[call-overload]
     return None
 
 
 def from_json(entry: dict[str, Any] | None) -> Policy | None:
     """The policy of an entry; KeyError, TypeError or ValueError if there is none such."""
-    return None if entry is None else RULES[entry["rule"]](optimism=entry["optimism"])
+    if entry is None:
+        return None
+    factors = dict(entry)
+    return RULES[factors.pop("rule")](**factors)
 
 
 def greedy() -> UCB:
-    """The rule that trusts the estimate."""
+    """The rule that trusts the centre of the confidence set."""
     return UCB(optimism=0.0)
+
+
+def usual(mechanism: Mechanism) -> Policy:
+    """The policy that a learner with this mechanism plays by unless another is given."""
+    return greedy() if mechanism.policy == "greedy" else RULES[mechanism.policy]()

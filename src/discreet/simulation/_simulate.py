@@ -6,7 +6,7 @@ stream of their own, so results do not depend on how seeds are spread over worke
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import joblib
@@ -18,7 +18,9 @@ from discreet.errors import ParameterError
 from discreet.kernels import _random as random
 from discreet.kernels import _rounds as rounds
 from discreet.mechanism import Mechanism
-from discreet.release.policies import UCB, Policy
+from discreet.release import policies
+from discreet.release.policies import UCB, Posterior, Thompson
+from discreet.release.posterior import known_of
 from discreet.simulation.environments import Environment
 
 F64 = NDArray[np.float64]
@@ -33,16 +35,23 @@ class Simulation:
         environment: where.
         mechanism: the learner's noise, releases and confidence sets.
         rounds: how many, at most the mechanism's horizon.
-        policy: how a release becomes a choice.
+        policy: how a release becomes a choice; the mechanism's own if left out.
     """
 
     environment: Environment
     mechanism: Mechanism
     rounds: int
-    policy: Policy = field(default_factory=UCB)
+    policy: Posterior | UCB | Thompson = None  # type: ignore[assignment]  # filled in below
 
     def __post_init__(self) -> None:
-        """Check that the horizon covers the rounds."""
+        """Check that the horizon covers the rounds, and that the policy can be compiled."""
+        given: object = self.policy
+        policy = policies.usual(self.mechanism) if given is None else given
+        if not isinstance(policy, Posterior | UCB | Thompson):
+            raise ParameterError("policy", "must be a Posterior, UCB or Thompson to be simulated")
+        object.__setattr__(self, "policy", policy)
+        if isinstance(policy, Posterior):
+            known_of(self.mechanism)
         object.__setattr__(self, "rounds", checks.count("rounds", self.rounds))
         self.mechanism.require_playable()
         horizon = self.mechanism.setting.horizon
@@ -204,14 +213,28 @@ def _run(simulation: Simulation, seed: int, checkpoints: I64) -> F64:
     world_seed, noise_seed, policy_seed = streams(seed)
     world = simulation.environment.start(world_seed)
     mechanism, policy = simulation.mechanism, simulation.policy
-    rule = rounds.Rule(optimism=float(policy.optimism), sampling=policy.sampling)
     state, law, bounds = mechanism.float_sums(), mechanism.law, mechanism.bounds
     noise, draws = random.seed_state(noise_seed), random.seed_state(policy_seed)
     regrets = np.empty(len(checkpoints))
-    ends = (rule, state, world.state, noise, draws, checkpoints, regrets)
+    ends = (state, world.state, noise, draws, checkpoints, regrets)
+    releases = mechanism.schedule.count(int(checkpoints[-1]))
+    if isinstance(policy, Posterior):
+        rounds.play_posterior(
+            world.arrays,
+            law,
+            mechanism.sharing,
+            mechanism.schedule.timing,
+            *mechanism.spreads,
+            known_of(mechanism),
+            releases,
+            rounds.PosteriorRule(policy.deviations, policy.dither, policy.uniform),
+            *ends,
+        )
+        return regrets
+    rule = rounds.Rule(float(policy.optimism), isinstance(policy, Thompson))
     if bounds is not None:
         radius = rounds.RadiusArgs(mechanism.shift, bounds.rho_min, *mechanism.radius_terms)
-        rounds.play_radius(world.arrays, law, mechanism.sharing, radius, *ends)
+        rounds.play_radius(world.arrays, law, mechanism.sharing, radius, rule, *ends)
     else:
         rounds.play_width(
             world.arrays,
@@ -220,7 +243,8 @@ def _run(simulation: Simulation, seed: int, checkpoints: I64) -> F64:
             mechanism.schedule.timing,
             mechanism.noise_table,
             mechanism.width_terms,
-            mechanism.schedule.count(int(checkpoints[-1])),
+            releases,
+            rule,
             *ends,
         )
     return regrets

@@ -1,0 +1,241 @@
+"""What a release says about the parameter: a normal distribution, given the law of its noise.
+
+The release is M = G + Z and u = (sum of x y) + h, with noise Z and h of known deviations. The
+parameter is taken to be normal beforehand, around 0 in all directions alike, and G to be known at
+its likely value: the eigenvectors of M, with eigenvalues that are positive and sum up to no more
+than the rows can. In the direction of eigenvector i, u - M theta then has the variance
+``variance * g_i + floor`` with the rewards' noise in front and the privacy noise behind it, and
+everything is diagonal. Derivation: docs/estimate.md.
+
+How far apart actions really are is often overstated, so the prior's variance is not taken as it
+is stated: of that, its half, its quarter and so on, the one under which the release is most
+likely is used, and each halving has to be e times as likely as what it halves.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.kernels import _linalg as linalg
+from discreet.kernels import _random as random
+from discreet.kernels import _score as score
+from discreet.kernels._compiling import kernel
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+HALVINGS = 8  # of the prior's variance, at most
+TILTS = 32  # that a release has; a power of two, so that shares of them are exact
+PRIOR, KNOWN = range(2)  # figures: the prior's variance, and the most known of any direction
+_LEAST_KNOWN = 0.01  # of some direction's prior variance
+_FAR = 8.0  # deviations below zero from which the mean above zero is worked out by its limit
+
+
+class Known(NamedTuple):
+    """What is known besides the release."""
+
+    variance: float  # of a reward
+    theta_norm: float
+    square: float  # of the longest action
+    prior: float  # the stated variance of the parameter in one direction
+    starts: I64  # where the blocks of features start that share no action; d last
+
+
+class Noise(NamedTuple):
+    """The noise in a release, and how much it can hold."""
+
+    gram_std: float  # off the diagonal; 0 if there is no noise
+    moment_std: float
+    weight: float  # the total weight of the rows
+
+
+@kernel
+def fill(
+    gram: F64,
+    moment: F64,
+    noise: Noise,
+    known: Known,
+    lower: F64,
+    weights: F64,
+    centre: F64,
+    figures: F64,
+) -> None:
+    """The posterior's centre, and its precision factored as `linalg` does.
+
+    Shapes: gram, lower (d, d); moment, weights, centre (d,); figures (2,). The last four are
+    filled.
+    """
+    dim = moment.size
+    precision, pull = np.zeros((dim, dim)), np.zeros(dim)
+    prior = known.prior
+    figures[KNOWN] = 1.0
+    if noise.gram_std == 0.0 and noise.moment_std == 0.0:
+        precision[:, :] = gram / known.variance
+        pull[:] = moment / known.variance
+    else:
+        prior = _through_noise(gram, moment, noise, known, precision, pull, figures)
+    for i in range(dim):
+        precision[i, i] += 1.0 / prior
+    packed = np.empty(linalg.packed_size(dim))
+    score.region(precision, pull, 1.0 / prior, packed, lower, weights, centre)
+    figures[PRIOR] = prior
+
+
+@kernel
+def _through_noise(
+    gram: F64,
+    moment: F64,
+    noise: Noise,
+    known: Known,
+    precision: F64,
+    pull: F64,
+    figures: F64,
+) -> float:
+    """Fill the information of a noisy release; the prior's variance that fits it best."""
+    dim, starts = moment.size, known.starts
+    values, along = np.empty(dim), np.empty(dim)
+    basis = np.zeros((dim, dim))
+    total = 0.0
+    for block in range(starts.size - 1):
+        start, stop = starts[block], starts[block + 1]
+        found, vectors = np.linalg.eigh(gram[start:stop, start:stop].copy())
+        for i in range(stop - start):
+            values[start + i] = above_zero(found[i], math.sqrt(2.0) * noise.gram_std)
+            total += values[start + i]
+            along[start + i] = 0.0
+            for j in range(stop - start):
+                basis[start + j, start + i] = vectors[j, i]
+                along[start + i] += vectors[j, i] * moment[start + j]
+    most = noise.weight * known.square
+    if total > most:
+        for i in range(dim):
+            values[i] *= most / total
+    prior = _likeliest(values, along, noise, known)
+    figures[KNOWN] = 0.0
+    for block in range(starts.size - 1):
+        start, stop = starts[block], starts[block + 1]
+        floor = _floor(noise, known, prior, stop - start)
+        for i in range(start, stop):
+            weight = values[i] / (known.variance * values[i] + floor)
+            gain = prior * weight * values[i]  # precision, over what it was beforehand
+            figures[KNOWN] = max(figures[KNOWN], gain / (1.0 + gain))
+            for j in range(start, stop):
+                pull[j] += basis[j, i] * weight * along[i]
+                for k in range(start, j + 1):
+                    precision[j, k] += basis[j, i] * basis[k, i] * weight * values[i]
+    return prior
+
+
+@kernel
+def _floor(noise: Noise, known: Known, prior: float, size: int) -> float:
+    """The variance of privacy noise in u - M theta, in one direction of a block of this size.
+
+    With b the block's part of theta: moment_std^2 + gram_std^2 (b^2 + b_i^2), on the average of
+    directions.
+    """
+    square = min(known.theta_norm**2, prior * size)
+    return noise.moment_std**2 + (1.0 + 1.0 / size) * square * noise.gram_std**2
+
+
+@kernel
+def _likeliest(values: F64, along: F64, noise: Noise, known: Known) -> float:
+    """The variance of the prior, of the stated one and its halvings, that fits the release."""
+    best, chosen = -math.inf, known.prior
+    prior = known.prior
+    for halving in range(HALVINGS + 1):
+        likelihood = -float(halving)
+        for block in range(known.starts.size - 1):
+            start, stop = known.starts[block], known.starts[block + 1]
+            floor = _floor(noise, known, prior, stop - start)
+            for i in range(start, stop):
+                spread = known.variance * values[i] + floor + prior * values[i] * values[i]
+                likelihood -= 0.5 * (math.log(spread) + along[i] * along[i] / spread)
+        if likelihood > best:
+            best, chosen = likelihood, prior
+        prior *= 0.5
+    return chosen
+
+
+@kernel
+def above_zero(value: float, std: float) -> float:
+    """The mean of a normal variable around ``value``, given that it is positive."""
+    at = value / std
+    if at < -_FAR:
+        return std / -at  # the limit of Mills' ratio
+    density = math.exp(-0.5 * at * at) / math.sqrt(2.0 * math.pi)
+    return value + std * density / (0.5 * math.erfc(-at / math.sqrt(2.0)))
+
+
+@kernel
+def dither(wanted: float, figures: F64) -> float:
+    """The scale of tilts: ``wanted`` deviations of the prior where nothing is known."""
+    return wanted / math.sqrt(figures[PRIOR])
+
+
+@kernel
+def uniform_share(wanted: float, stated: float, figures: F64) -> float:
+    """The share of uniform choices: all of them if the release cannot tell actions apart.
+
+    That is if no direction is known to `_LEAST_KNOWN` of it, or if the release is best explained
+    by a parameter that is nearly zero. ``stated`` is the stated variance of the prior.
+    """
+    nothing = figures[PRIOR] <= stated * 0.5**HALVINGS
+    return 1.0 if nothing or figures[KNOWN] < _LEAST_KNOWN else wanted
+
+
+@kernel
+def tilt(number: int, at: int, lower: F64, scale: float, out: F64) -> None:
+    """A shift of the weights: ``scale`` times the posterior covariance times d standard normals.
+
+    There are `TILTS` of them for a release, in pairs that cancel. Which normals they are made of
+    depends on the release's number and on ``at`` alone, so whoever has the release has them.
+
+    Shapes: lower (d, d); out (d,), which is filled.
+    """
+    state = random.numbered(number * TILTS + at // 2)
+    sign = scale if at % 2 == 0 else -scale
+    for i in range(out.size):
+        out[i] = sign * random.normal(state)
+    linalg.forward(lower, out)
+    linalg.weigh(lower, out)
+
+
+@kernel
+def drawn(
+    actions: F64,
+    number: int,
+    weights: F64,
+    lower: F64,
+    bonus: float,
+    scale: float,
+    share: float,
+    coin: float,
+    found: F64,
+) -> int:
+    """The action that a uniform number, ``coin``, stands for.
+
+    How probable each is goes to ``found``: uniform for a share of all choices, and for the rest
+    the action that is best for one of the tilts.
+
+    Shapes: actions (d, K), a feature a row; found (K,), which is filled.
+    """
+    count = found.size
+    scores, shifted = np.empty(count), np.empty(weights.size)
+    found[:] = share / count
+    tilted = TILTS if scale > 0.0 else 1
+    for at in range(tilted if share < 1.0 else 0):
+        if scale > 0.0:
+            tilt(number, at, lower, scale, shifted)
+        else:
+            shifted[:] = 0.0
+        for i in range(weights.size):
+            shifted[i] += weights[i]
+        found[score.best(actions, 0, shifted, lower, bonus, scores)] += (1.0 - share) / tilted
+    chosen, total = 0, 0.0
+    for k in range(count):
+        if found[k] > 0.0 and total <= coin:
+            chosen = k
+        total += found[k]
+    return chosen

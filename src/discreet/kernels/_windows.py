@@ -1,0 +1,248 @@
+"""Decaying windows, and a filter that makes one estimate of all of them.
+
+A window is the sum of all rows so far, each weighted by how old it is: at release b, after t_b
+rows, batch k counts t_k / t_b. So H_b = a_b H_(b-1) + (sum of batch b) with a_b = t_(b-1) / t_b,
+and the release shows H_b plus a fresh draw, larger than one draw by 1 / gamma_b, where
+gamma_b^2 = 1 - a_(b+1)^2. What a row costs over all releases telescopes to that of one draw.
+
+Windows overlap, so they can be averaged. The filter takes the rows' information about the
+parameter to arrive at a known pace (a *profile*), the rewards' own noise in a window to decay with
+it, and works out the combination of all windows that says most. It is the same combination for
+every entry of the sums and it depends on the release times alone: public, and worked out without
+looking at data. Proofs: docs/windows.md.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.kernels import _schedule as schedule
+from discreet.kernels._compiling import kernel
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+# Rows of the filter's public arrays, one number for each entry of a packed row.
+SHOWN, RATE, LAG = range(3)
+ESTIMATES = 3
+
+# The filter's public figures. "Rate" is what a window holds for each unit of the profile; "lag" is
+# the part of a window that is the rewards' own noise.
+(
+    _PROFILE,  # the profile summed up in the window
+    _RATE_VAR,  # the variance of the estimated rate, of both kinds of noise together
+    _CROSS_VAR,
+    _LAG_VAR,
+    _RATE_DRAWS,  # the same of draws alone, in multiples of one draw's
+    _CROSS_DRAWS,
+    _LAG_DRAWS,
+    _ROWS,  # the number of rows in the window, decayed as they are
+    _ROWS_RATE,  # what the filter makes of that number
+    _ROWS_LAG,
+    SPREAD,  # the noise of what is shown, in multiples of one draw
+    WEIGHT,  # the total weight of the rows in what is shown
+) = range(12)
+FIGURES = 12
+
+
+class Filter(NamedTuple):
+    """What the filter's weights depend on besides the release times."""
+
+    variance: float  # of a reward
+    draw: float  # the variance that one draw adds to moment - gram @ theta, in any direction
+    share: float  # of a row's squared norm that is information in one direction, at first
+    full: float  # how many rows have that much; from then on 1/t of it
+
+
+class Step(NamedTuple):
+    """The times around a release: rows at the one before, at this one and at the next."""
+
+    before: int
+    rows: int
+    after: int
+
+
+@kernel
+def decay(step: Step) -> float:
+    """How much of the window before stays: a_b."""
+    return step.before / step.rows
+
+
+@kernel
+def enlarged(rows: int, after: int) -> float:
+    """How much larger than one draw the noise of a window is: 1 / gamma_b."""
+    return after / math.sqrt(float(after - rows) * float(after + rows))
+
+
+@kernel
+def widest(timing: schedule.Timing, releases: int) -> float:
+    """The largest `enlarged` of the first releases."""
+    rows = schedule.following(timing, 0)
+    largest = 1.0
+    for _ in range(releases):
+        after = schedule.following(timing, rows)
+        largest = max(largest, enlarged(rows, after))
+        rows = after
+    return largest
+
+
+@kernel
+def profile(known: Filter, before: int, rows: int) -> float:
+    """The information in one direction that these rows are taken to bring."""
+    early = max(0.0, min(float(rows), known.full) - before)
+    late = 0.0
+    if rows > known.full:
+        late = known.full * math.log(rows / max(float(before), known.full))
+    return known.share * (early + late)
+
+
+@kernel
+def step(
+    known: Filter, times: Step, window: F64, public: F64, figures: F64, batch: F64, noise: F64
+) -> None:
+    """Make the next release from a batch and one draw.
+
+    Shapes: window, batch (p,); public (3, p); figures (FIGURES,); noise (1, p), overwritten.
+    """
+    kept, scale = decay(times), enlarged(times.rows, times.after)
+    for i in range(batch.size):
+        window[i] = kept * window[i] + batch[i]
+        noise[0, i] = window[i] + scale * noise[0, i]
+    follow(known, times, public, figures, noise[0])
+
+
+@kernel
+def follow(known: Filter, times: Step, public: F64, figures: F64, seen: F64) -> None:
+    """Take a noisy window into the estimate: post-processing.
+
+    Shapes: public (3, p); figures (FIGURES,); seen (p,).
+    """
+    gain, lag_gain = _advance(known, times, figures)
+    kept, held = decay(times), figures[_PROFILE]
+    rate, lag, shown = public[RATE], public[LAG], public[SHOWN]
+    size = _rescale(known, figures)
+    for i in range(seen.size):
+        surprise = seen[i] - held * rate[i] - kept * lag[i]
+        rate[i] += gain * surprise
+        lag[i] = kept * lag[i] + lag_gain * surprise
+        shown[i] = size * rate[i]
+
+
+@kernel
+def _advance(known: Filter, times: Step, figures: F64) -> tuple[float, float]:
+    """Move all figures one release on; how far the rate and the lag follow a surprise."""
+    kept = decay(times)
+    spread = enlarged(times.rows, times.after) ** 2
+    new = profile(known, times.before, times.rows)
+    held = kept * figures[_PROFILE] + new
+    figures[_PROFILE] = held
+    figures[_ROWS] = kept * figures[_ROWS] + (times.rows - times.before)
+    if times.before == 0:  # nothing is known of the rate: it is what the window says
+        figures[_RATE_VAR] = (known.variance * new + known.draw * spread) / held**2
+        figures[_CROSS_VAR] = -known.variance * new / held
+        figures[_LAG_VAR] = known.variance * new
+        figures[_RATE_DRAWS] = spread / held**2
+        figures[_CROSS_DRAWS] = figures[_LAG_DRAWS] = 0.0
+        figures[_ROWS_RATE], figures[_ROWS_LAG] = figures[_ROWS] / held, 0.0
+        return 1.0 / held, 0.0
+    for at in (_CROSS_VAR, _CROSS_DRAWS):
+        figures[at] *= kept
+        figures[at + 1] *= kept * kept
+    figures[_LAG_VAR] += known.variance * new
+    along = held * figures[_RATE_VAR] + figures[_CROSS_VAR]
+    across = held * figures[_CROSS_VAR] + figures[_LAG_VAR]
+    total = held * along + across + known.draw * spread
+    gain, lag_gain = along / total, across / total
+    _spread_on(figures, _RATE_VAR, held, gain, lag_gain, known.draw * spread)
+    _spread_on(figures, _RATE_DRAWS, held, gain, lag_gain, spread)
+    surprise = figures[_ROWS] - held * figures[_ROWS_RATE] - kept * figures[_ROWS_LAG]
+    figures[_ROWS_RATE] += gain * surprise
+    figures[_ROWS_LAG] = kept * figures[_ROWS_LAG] + lag_gain * surprise
+    return gain, lag_gain
+
+
+@kernel
+def figures_at(known: Filter, timing: schedule.Timing, numbers: I64) -> F64:
+    """The figures after releases ``numbers`` (from 1, ascending), a row each."""
+    found = np.empty((numbers.size, FIGURES))
+    figures = np.zeros(FIGURES)
+    before, rows, at = 0, schedule.following(timing, 0), 0
+    for number in range(1, numbers[-1] + 1):
+        after = schedule.following(timing, rows)
+        _advance(known, Step(before, rows, after), figures)
+        if number == numbers[at]:
+            _rescale(known, figures)
+            found[at] = figures
+            at += 1
+        before, rows = rows, after
+    return found
+
+
+@kernel
+def _spread_on(
+    figures: F64, at: int, held: float, gain: float, lag_gain: float, noise: float
+) -> None:
+    """The covariance of rate and lag after a window was taken in with these gains."""
+    rate, cross, lag = figures[at], figures[at + 1], figures[at + 2]
+    a, b, c, d = 1.0 - gain * held, -gain, -lag_gain * held, 1.0 - lag_gain
+    figures[at] = a * a * rate + 2 * a * b * cross + b * b * lag + gain * gain * noise
+    figures[at + 1] = (
+        a * c * rate + (a * d + b * c) * cross + b * d * lag + gain * lag_gain * noise
+    )
+    figures[at + 2] = c * c * rate + 2 * c * d * cross + d * d * lag + lag_gain * lag_gain * noise
+
+
+@kernel
+def _rescale(known: Filter, figures: F64) -> float:
+    """What turns the rate into a sum of rows: then the rewards' noise in it is as in a sum."""
+    draws = figures[_RATE_DRAWS]
+    size = known.variance / (figures[_RATE_VAR] - known.draw * draws)
+    figures[SPREAD] = size * math.sqrt(draws)
+    figures[WEIGHT] = size * figures[_ROWS_RATE]
+    return size
+
+
+@kernel
+def largest_weight(known: Filter, timing: schedule.Timing, number: int) -> float:
+    """The largest weight of any row in what release ``number`` shows.
+
+    The weights solve (variance * diag(profile) + draw * (C^T C)^-1) w = profile, with C the
+    encoder: a tridiagonal matrix, because C's inverse has two diagonals. The weights are never
+    negative: off its diagonal that matrix has no positive entry.
+    """
+    gains, ratio = np.empty(number), np.empty(number)  # of the forward pass
+    profiles = np.empty(number)
+    before, rows = 0, schedule.following(timing, 0)
+    last_scale = 0.0
+    for b in range(number):
+        after = schedule.following(timing, rows)
+        profiles[b] = profile(known, before, rows)
+        scale = known.draw * enlarged(rows, after) ** 2
+        # Release b shows window b: x_b = seen_b - kept * seen_(b-1), each seen with its own noise.
+        kept = before / rows
+        diagonal = known.variance * profiles[b] + scale + kept * kept * last_scale
+        upper = -kept * last_scale  # between batch b - 1 and batch b
+        if b > 0:
+            factor = upper / gains[b - 1]
+            gains[b] = diagonal - factor * upper
+            ratio[b] = factor
+        else:
+            gains[b] = diagonal
+            ratio[b] = 0.0
+        last_scale = scale
+        before, rows = rows, after
+    solved = np.empty(number)
+    for b in range(number):
+        solved[b] = profiles[b] - (ratio[b] * solved[b - 1] if b > 0 else 0.0)
+    for b in range(number - 1, -1, -1):
+        solved[b] /= gains[b]
+        if b + 1 < number:
+            solved[b] -= ratio[b + 1] * solved[b + 1]
+    top, information, square = 0.0, 0.0, 0.0
+    for b in range(number):
+        top = max(top, solved[b])
+        information += solved[b] * profiles[b]
+        square += solved[b] * solved[b] * profiles[b]
+    return top * information / square

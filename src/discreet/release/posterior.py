@@ -1,0 +1,197 @@
+"""What a release says about the parameter: a normal distribution, given the law of its noise.
+
+This is a model and no theorem: rewards are taken to be normal, the parameter to be normal
+beforehand, and the Gram matrix to be what it likely is without its noise (docs/estimate.md). So
+its intervals are Bayesian. What is proven of the parameter is in `confidence`.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from discreet import _checks as checks
+from discreet.errors import ParameterError, ShapeError
+from discreet.kernels import _linalg as linalg
+from discreet.kernels import _posterior as kernel
+from discreet.mechanism import Mechanism
+from discreet.mechanism._cost import HasTwoScales
+from discreet.mechanism._read_only import read_only
+from discreet.release._release import Release
+
+__all__ = ["Estimate", "Posterior", "posterior"]
+
+_F64 = NDArray[np.float64]
+_PRIOR = 2.0  # the stated prior variance of the parameter, in multiples of theta_norm^2 / d
+
+
+class Estimate(NamedTuple):
+    """What is thought of actions' mean rewards, an entry for each.
+
+    Attributes:
+        estimate: the likeliest value.
+        low: the lower end of a Bayesian interval.
+        high: its upper end.
+    """
+
+    estimate: _F64
+    low: _F64
+    high: _F64
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """A normal distribution of the parameter.
+
+    Attributes:
+        centre: its mean, shape (d,).
+        weights: D^-1 L^-1 P centre, where P = L D L^T is its precision, shape (d,).
+        factor: L below the diagonal and the reciprocals of D on it, shape (d, d).
+        number: of the release, 0 before the first.
+        prior: the variance that a direction is taken to have had before the release.
+        stated: the same by the stated bounds; ``prior`` is below it if the release says so.
+        known: how much is known of the direction of which most is: 0 nothing, 1 everything.
+    """
+
+    centre: _F64
+    weights: _F64
+    factor: _F64
+    number: int
+    prior: float
+    stated: float
+    known: float
+
+    def __post_init__(self) -> None:
+        """Make the arrays read-only: this is a fact about a release."""
+        for name in ("centre", "weights", "factor"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    @property
+    def covariance(self) -> _F64:
+        """The covariance of the parameter, shape (d, d)."""
+        unit = np.tril(self.factor, -1) + np.eye(len(self.factor))
+        solved = np.linalg.solve(unit, np.eye(len(self.factor)))
+        return np.asarray(solved.T @ (np.diag(self.factor)[:, None] * solved))
+
+    def deviations(self, actions: _F64) -> _F64:
+        """The standard deviation of each action's mean reward, shape (K,)."""
+        unit = np.tril(self.factor, -1) + np.eye(len(self.factor))
+        whitened = np.linalg.solve(unit, actions.T)
+        return np.asarray(np.sqrt(np.diag(self.factor) @ whitened**2))
+
+    def estimate(self, actions: ArrayLike, *, level: float = 0.95) -> Estimate:
+        """The mean reward of each action, with an interval.
+
+        Args:
+            actions: shape (K, d).
+            level: the probability that the posterior gives an interval.
+
+        Returns:
+            Estimates and the ends of the intervals, shape (K,) each.
+
+        Raises:
+            ShapeError: the actions have another shape.
+        """
+        sets = np.asarray(actions, dtype=np.float64)
+        if sets.ndim != 2 or sets.shape[1] != self.centre.size:  # noqa: PLR2004
+            raise ShapeError("actions", f"must have the shape (K, {self.centre.size})")
+        reach = float(-ndtri((1 - checks.probability("level", level)) / 2))
+        middle, widths = sets @ self.centre, reach * self.deviations(sets)
+        return Estimate(middle, middle - widths, middle + widths)
+
+    @property
+    def distinguishes(self) -> bool:
+        """Whether it can tell actions apart at all."""
+        return self.share(0.0) < 1.0
+
+    def share(self, wanted: float) -> float:
+        """The share of choices to be made uniformly: ``wanted``, or all of them."""
+        if self.number == 0:
+            return 1.0
+        return float(kernel.uniform_share(wanted, self.stated, self._figures))
+
+    def drawn(
+        self, actions: _F64, rule: tuple[float, float, float], coin: float, found: _F64
+    ) -> int:
+        """The action that a uniform number stands for, under the rule of `policies.Posterior`.
+
+        Args:
+            actions: the decision set, shape (K, d).
+            rule: deviations that are added to an estimate, how far tilts go, and the share of
+                choices that are made uniformly.
+            coin: uniform between 0 and 1.
+            found: filled with the probability of each action, shape (K,).
+
+        Returns:
+            Its index.
+        """
+        deviations, dither, uniform = rule
+        scale, share = kernel.dither(dither, self._figures), self.share(uniform)
+        features = actions.T.copy()
+        known = (self.number, self.weights, self.factor)
+        return int(kernel.drawn(features, *known, deviations, scale, share, coin, found))
+
+    @cached_property
+    def _figures(self) -> _F64:
+        return np.array([self.prior, self.known])
+
+
+def posterior(release: Release) -> Posterior:
+    """What a release says about the parameter: a function of the release alone.
+
+    Args:
+        release: any release whose noise is known.
+
+    Returns:
+        The posterior; before the first release the prior.
+
+    Raises:
+        ParameterError: the noise was supplied by the caller, so its law is not known.
+    """
+    mechanism = release.mechanism
+    dim = release.moment.size
+    known = known_of(mechanism)
+    lower, weights, centre = np.zeros((dim, dim)), np.zeros(dim), np.zeros(dim)
+    figures = np.array([known.prior, 0.0])
+    if release.number == 0:
+        np.fill_diagonal(lower, known.prior)
+    else:
+        law = mechanism.law
+        noise = kernel.Noise(
+            release.spread * law.scale, release.spread * law.moment_scale, release.weight
+        )
+        gram = release.gram - mechanism.shift * np.eye(dim)
+        kernel.fill(gram, release.moment, noise, known, lower, weights, centre, figures)
+    return Posterior(
+        centre, weights, lower, release.number, float(figures[0]), known.prior, float(figures[1])
+    )
+
+
+def known_of(mechanism: Mechanism) -> kernel.Known:
+    """What the posterior is made of besides the release, for compiled code.
+
+    Args:
+        mechanism: with Gaussian noise, or with none.
+
+    Raises:
+        ParameterError: the noise is of another law, or not known at all.
+    """
+    bounds = mechanism.bounds
+    exact = bounds is not None and bounds.rho_min == bounds.rho_max == mechanism.shift
+    if not (isinstance(mechanism.noise, HasTwoScales) or (mechanism.noise is None and exact)):
+        raise ParameterError(
+            "variant",
+            f"{mechanism.variant!r} has noise of another law than the posterior is made for; use "
+            "the confidence set and policy=UCB()",
+        )
+    problem = mechanism.setting.problem
+    return kernel.Known(
+        variance=problem.reward_subgaussian**2,
+        theta_norm=problem.theta_norm,
+        square=problem.action_norm**2,
+        prior=_PRIOR * problem.theta_norm**2 / problem.dim,
+        starts=np.cumsum((0, *problem.blocks)),
+    )
