@@ -321,7 +321,7 @@ def random_deaths(place: Path | str, kills: int, seed: int) -> dict[str, int]:
 
     for kill in range(kills):
         child = Child(partial(work, kill))
-        if kill % 2:  # also on a slow machine some die in the middle of calls
+        if kill % 2:  # so that on any machine half of them die in the middle of calls
             assert child.speaking.wait(LATE)
         time.sleep(rng.choice((0.01, 0.05, 0.15)) * rng.random())
         child.kill()

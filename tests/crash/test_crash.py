@@ -49,7 +49,7 @@ def deaths(
 @pytest.mark.parametrize("learner", [("tight", "exact"), ("wishart", "float")])
 def test_killed_at_random_instants(tmp_path: Path, learner: tuple[str, str]) -> None:
     found = deaths(tmp_path, learner, "random", 25)
-    assert found["exactly"] + found["one call further"] >= 16
+    assert found["exactly"] + found["one call further"] >= 12  # those that had begun to speak
 
 
 def test_killed_at_every_call_that_changes_a_file(tmp_path: Path, deadly: Path) -> None:

