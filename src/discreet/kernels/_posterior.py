@@ -169,6 +169,12 @@ def above_zero(value: float, std: float) -> float:
 
 
 @kernel
+def bonus(deviations: float, growth: float, rows: int) -> float:
+    """How many deviations are added to an estimate after so many rows."""
+    return deviations + growth * math.sqrt(math.log(max(1.0, float(rows))))
+
+
+@kernel
 def dither(wanted: float, figures: F64) -> float:
     """The scale of tilts: ``wanted`` deviations of the prior where nothing is known."""
     return wanted / math.sqrt(figures[PRIOR])

@@ -244,6 +244,7 @@ class PosteriorRule(NamedTuple):
     """How a posterior becomes a choice."""
 
     deviations: float  # that are added to an estimate
+    growth: float  # more of them, for each unit of sqrt(ln(rows))
     dither: float  # how far tilts go, in multiples of a direction's own share of the prior
     uniform: float  # the share of choices that are made uniformly
 
@@ -285,7 +286,7 @@ def play_posterior(
     batch = state.batch
     best_mean = arms.best_mean(world)
     rows, released, due = 0, 0, schedule.following(timing, 0)
-    share, scale = 1.0, 0.0
+    share, scale, bonus = 1.0, 0.0, 0.0
     regret = 0.0
     at = 0
     while at < checkpoints.size:
@@ -300,9 +301,7 @@ def play_posterior(
                 shifted[:] = 0.0
             for i in range(dim):
                 shifted[i] += weights[i]
-            chosen = start + score.best(
-                world.actions, start, shifted, lower, rule.deviations, scores
-            )
+            chosen = start + score.best(world.actions, start, shifted, lower, bonus, scores)
 
         regret += best_mean - _play_row(world, world_state, chosen, action, row)
         for i in range(size):
@@ -322,6 +321,7 @@ def play_posterior(
                 spread = spreads[place]
             held = posterior.Noise(spread * law.scale, spread * law.moment_scale, weight)
             posterior.fill(gram, moment, held, known, lower, weights, centre, figures)
+            bonus = posterior.bonus(rule.deviations, rule.growth, rows)
             scale = posterior.dither(rule.dither, figures)
             share = posterior.uniform_share(rule.uniform, known.prior, figures)
         if rows == checkpoints[at]:
