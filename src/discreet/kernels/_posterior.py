@@ -2,8 +2,8 @@
 
 The release is M = G + Z and u = (sum of x y) + h, with noise Z and h of known deviations. The
 parameter is taken to be normal beforehand, around 0 in all directions alike, and G to be known at
-its likely value: the eigenvectors of M, with eigenvalues that are positive and sum up to no more
-than the rows can. In the direction of eigenvector i, u - M theta then has the variance
+its likely value: the eigenvectors of M, with eigenvalues that are drawn together as far as noise
+spread them, positive, and sum up to no more than the rows can. In the direction of eigenvector i, u - M theta then has the variance
 ``variance * g_i + floor`` with the rewards' noise in front and the privacy noise behind it, and
 everything is diagonal. Derivation: docs/estimate.md.
 
@@ -101,6 +101,7 @@ def _through_noise(
     for block in range(starts.size - 1):
         start, stop = starts[block], starts[block + 1]
         found, vectors = np.linalg.eigh(gram[start:stop, start:stop].copy())
+        _gather(found, noise.gram_std)
         for i in range(stop - start):
             values[start + i] = above_zero(found[i], math.sqrt(2.0) * noise.gram_std)
             total += values[start + i]
@@ -126,6 +127,22 @@ def _through_noise(
                 for k in range(start, j + 1):
                     precision[j, k] += basis[j, i] * basis[k, i] * weight * values[i]
     return prior
+
+
+@kernel
+def _gather(values: F64, std: float) -> None:
+    """Draw eigenvalues together as far as their spread is no more than that of noise.
+
+    After James & Stein: the squared distance of the matrix from its mean eigenvalue times the
+    identity is on the average 2 std^2 (d(d+1)/2 - 1) larger than it is without noise.
+    """
+    size, mean, square = values.size, values.mean(), 0.0
+    for i in range(size):
+        square += (values[i] - mean) ** 2
+    by_noise = 2.0 * std * std * (size * (size + 1) / 2 - 1)
+    kept = 1.0 - by_noise / square if square > by_noise else 0.0
+    for i in range(size):
+        values[i] = mean + kept * (values[i] - mean)
 
 
 @kernel

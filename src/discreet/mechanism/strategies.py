@@ -431,7 +431,7 @@ class Windows:
         return public[:, windows.SHOWN]
 
 
-_FULL = 4.0  # rows bring full information until it is this many times the noise of one draw
+_FULL = 6.0  # rows bring full information until it is this many times the noise of one draw
 
 
 def draw_variance(problem: Problem, *, gram_std: float, moment_std: float) -> float:

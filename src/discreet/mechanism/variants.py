@@ -301,7 +301,7 @@ class Windowed(_OwnShift):
 
     name: str = "windows"
     summary: str = "our own"
-    start: float = 4.0
+    start: float = 3.0
     growth: float = 0.1
     root: float = 1.0
     ratio: float = math.sqrt(2.0)

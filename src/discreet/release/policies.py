@@ -64,9 +64,9 @@ class Posterior:
             then and logs can be evaluated for other policies.
     """
 
-    deviations: float = 1.5
+    deviations: float = 1.25
     growth: float = 0.0
-    dither: float = 0.5
+    dither: float = 0.25
     uniform: float = 0.0
 
     def __post_init__(self) -> None:
