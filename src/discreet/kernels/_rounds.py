@@ -220,7 +220,7 @@ class PosteriorRule(NamedTuple):
     """How a posterior becomes a choice."""
 
     deviations: float  # that are added to an estimate
-    dither: float  # how far tilts go, in multiples of a direction's own share of the prior
+    dither: float  # how wide tilts are, in prior deviations where nothing is known
     uniform: float  # the share of choices that are made uniformly
 
 
