@@ -245,7 +245,7 @@ class PosteriorRule(NamedTuple):
 
     deviations: float  # that are added to an estimate
     growth: float  # more of them, for each unit of sqrt(ln(rows))
-    dither: float  # how far tilts go, in multiples of a direction's own share of the prior
+    dither: float  # how far tilts go where nothing is known, in deviations of the prior
     uniform: float  # the share of choices that are made uniformly
 
 

@@ -450,7 +450,11 @@ class Tight(_OwnShift):
 
 @dataclass(frozen=True, kw_only=True)
 class Unperturbed:
-    """LinUCB with a constant regularizer and no noise: the baseline."""
+    """Sums without noise: the baseline.
+
+    The posterior is played unless another policy is given; with `UCB` it is LinUCB with a constant
+    regularizer. The posterior has a prior instead, and no regularizer.
+    """
 
     name: str
     summary: str
