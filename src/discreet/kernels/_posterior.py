@@ -9,7 +9,7 @@ everything is diagonal. Derivation: docs/estimate.md.
 
 How far apart actions really are is often overstated, so the prior's variance is not taken as it
 is stated: of that, its half, its quarter and so on, the one under which the release is most
-likely is used, and each halving has to be e times as likely as what it halves.
+likely is used, where each halving counts e times less.
 """
 
 import math

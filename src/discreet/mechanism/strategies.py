@@ -308,7 +308,7 @@ class Windows:
     Attributes:
         schedule: when there is a release.
         variance: of a reward.
-        draw: the variance that one draw adds to moment - gram @ theta, in any direction.
+        draw: the variance that one draw adds to moment - gram @ theta, on average of directions.
         share: how much information one of the first rows brings in one direction.
         full: how many rows bring that much; later ones 1/t of it.
     """

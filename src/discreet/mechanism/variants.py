@@ -240,7 +240,7 @@ def _require_plain(name: str, privacy: Privacy) -> None:
         raise ParameterError(
             "privacy",
             f"asks for more than replacement of one round, which variant {name!r} is not "
-            "calibrated for; use 'tight', or calibration 'gdp'",
+            "calibrated for; use 'windows', or calibration 'gdp'",
         )
 
 
@@ -459,6 +459,7 @@ class Unperturbed:
     name: str
     summary: str
     regularizer: float = 1.0
+    policy: str = "posterior"
     private = False
     open_ended = False
     perturbations = None
@@ -475,8 +476,8 @@ class Unperturbed:
         )
 
     def with_shift(self, shift: float) -> "Unperturbed":
-        """The same with a regularizer of your own."""
-        return replace(self, regularizer=shift)
+        """LinUCB with a regularizer of your own: the posterior has none."""
+        return replace(self, regularizer=shift, policy="ucb")
 
     def with_rho_min(self, rho_min: float) -> "Unperturbed":
         """The same thing: the regularizer is its own lower bound."""
@@ -497,7 +498,7 @@ class Unperturbed:
                 shift=rho, bounds=NoiseBounds(rho_min=rho, rho_max=rho, gamma=0.0)
             ),
             guarantee=Guarantee.nothing("the statistics are used without noise"),
-            policy="posterior",
+            policy=self.policy,
         )
 
 

@@ -36,7 +36,7 @@ class Estimate(NamedTuple):
     """What is thought of actions' mean rewards, an entry for each.
 
     Attributes:
-        estimate: the likeliest value.
+        estimate: the posterior's mean.
         low: the lower end of a Bayesian interval.
         high: its upper end.
     """
