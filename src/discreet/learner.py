@@ -178,7 +178,9 @@ class LinUCB:
         noise_source: NoiseSource | None,
         path: Place | None,
     ) -> None:
-        _require(policy, policies.Policy | None, "policy", "Posterior(), UCB(), Thompson() or greedy()")
+        _require(
+            policy, policies.Policy | None, "policy", "Posterior(), UCB(), Thompson() or greedy()"
+        )
         curator = opening.begin(
             mechanism,
             source=noise_source,

@@ -3,9 +3,9 @@
 The release is M = G + Z and u = (sum of x y) + h, with noise Z and h of known deviations. The
 parameter is taken to be normal beforehand, around 0 in all directions alike, and G to be known at
 its likely value: the eigenvectors of M, with eigenvalues that are drawn together as far as noise
-spread them, positive, and sum up to no more than the rows can. In the direction of eigenvector i, u - M theta then has the variance
-``variance * g_i + floor`` with the rewards' noise in front and the privacy noise behind it, and
-everything is diagonal. Derivation: docs/estimate.md.
+spread them, positive, and sum up to no more than the rows can. In the direction of eigenvector i,
+u - M theta then has the variance ``variance * g_i + floor`` with the rewards' noise in front and
+the privacy noise behind it, and everything is diagonal. Derivation: docs/estimate.md.
 
 How far apart actions really are is often overstated, so the prior's variance is not taken as it
 is stated: of that, its half, its quarter and so on, the one under which the release is most

@@ -250,6 +250,20 @@ class PosteriorRule(NamedTuple):
 
 
 @kernel
+def _held(
+    law: Noise, sharing: sums.Sharing, state: sums.Sums, rows: int, numbers: I64, spreads: F64
+) -> posterior.Noise:
+    """The noise in a release with this many rows, and what they weigh. For compiled callers."""
+    spread, weight = 0.0, float(rows)
+    if sharing.kind == sums.WINDOWS:
+        spread, weight = state.idle[0, windows.SPREAD], state.idle[0, windows.WEIGHT]
+    elif sharing.kind != sums.NO_NOISE:
+        place = min(int(np.searchsorted(numbers, state.number[0])), numbers.size - 1)
+        spread = spreads[place]
+    return posterior.Noise(spread * law.scale, spread * law.moment_scale, weight)
+
+
+@kernel
 def play_posterior(
     world: arms.WorldArrays,
     law: Noise,
@@ -313,13 +327,7 @@ def play_posterior(
             room = (noise_state, drawn, scratch)
             _make_release(law, sharing, times, state, *room, releases, gram, moment)
             released = rows
-            spread, weight = 0.0, float(rows)
-            if sharing.kind == sums.WINDOWS:
-                spread, weight = state.idle[0, windows.SPREAD], state.idle[0, windows.WEIGHT]
-            elif sharing.kind != sums.NO_NOISE:
-                place = min(int(np.searchsorted(numbers, state.number[0])), numbers.size - 1)
-                spread = spreads[place]
-            held = posterior.Noise(spread * law.scale, spread * law.moment_scale, weight)
+            held = _held(law, sharing, state, rows, numbers, spreads)
             posterior.fill(gram, moment, held, known, lower, weights, centre, figures)
             bonus = posterior.bonus(rule.deviations, rule.growth, rows)
             scale = posterior.dither(rule.dither, figures)

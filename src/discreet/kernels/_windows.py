@@ -188,9 +188,7 @@ def _spread_on(
     rate, cross, lag = figures[at], figures[at + 1], figures[at + 2]
     a, b, c, d = 1.0 - gain * held, -gain, -lag_gain * held, 1.0 - lag_gain
     figures[at] = a * a * rate + 2 * a * b * cross + b * b * lag + gain * gain * noise
-    figures[at + 1] = (
-        a * c * rate + (a * d + b * c) * cross + b * d * lag + gain * lag_gain * noise
-    )
+    figures[at + 1] = a * c * rate + (a * d + b * c) * cross + b * d * lag + gain * lag_gain * noise
     figures[at + 2] = c * c * rate + 2 * c * d * cross + d * d * lag + lag_gain * lag_gain * noise
 
 
@@ -201,7 +199,7 @@ def _rescale(known: Filter, figures: F64) -> float:
     size = known.variance / (figures[_RATE_VAR] - known.draw * draws)
     figures[SPREAD] = size * math.sqrt(draws)
     figures[WEIGHT] = size * figures[_ROWS_RATE]
-    return size
+    return float(size)
 
 
 @kernel

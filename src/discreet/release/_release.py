@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +9,8 @@ from numpy.typing import NDArray
 from discreet.mechanism import Mechanism
 from discreet.mechanism._read_only import read_only
 from discreet.privacy import Guarantee
-
-if TYPE_CHECKING:
-    from discreet.release.confidence import Region
-    from discreet.release.posterior import Posterior
+from discreet.release.confidence import Region, region
+from discreet.release.posterior import Posterior, posterior
 
 F64 = NDArray[np.float64]
 
@@ -52,17 +49,13 @@ class Release:
         return self.mechanism.guarantee
 
     @cached_property
-    def posterior(self) -> "Posterior":
+    def posterior(self) -> Posterior:
         """What the release says about the parameter, given the known law of its noise."""
-        from discreet.release.posterior import posterior
-
         return posterior(self)
 
     @cached_property
-    def confidence(self) -> "Region":
+    def confidence(self) -> Region:
         """The confidence set that is proven to hold the parameter."""
-        from discreet.release.confidence import region
-
         return region(self)
 
     def __repr__(self) -> str:

@@ -32,7 +32,7 @@ class Choice(NamedTuple):
             rule does not say.
     """
 
-    index: int
+    index: int  # type: ignore[assignment]  # also the name of a method of tuples
     probability: float | None = None
 
 
@@ -84,7 +84,7 @@ class Posterior:
     def choose(self, release: Release, actions: _F64) -> Choice:
         """Draw an action with these probabilities."""
         found = np.empty(len(actions))
-        coin = random.random()  # noqa: S311  # public randomness
+        coin = random.random()  # public randomness
         index = release.posterior.drawn(actions, self._rule, coin, found)
         return Choice(index, found.item(index))
 
@@ -157,7 +157,7 @@ def to_json(policy: Policy) -> dict[str, Any] | None:
     """A policy as plain data; None for one of your own."""
     for name, rule in RULES.items():
         if type(policy) is rule:
-            return {"rule": name, **asdict(policy)}  # type: ignore[call-overload]
+            return {"rule": name, **asdict(policy)}
     return None
 
 

@@ -7,7 +7,7 @@ its intervals are Bayesian. What is proven of the parameter is in `confidence`.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,12 +15,13 @@ from scipy.special import ndtri
 
 from discreet import _checks as checks
 from discreet.errors import ParameterError, ShapeError
-from discreet.kernels import _linalg as linalg
 from discreet.kernels import _posterior as kernel
 from discreet.mechanism import Mechanism
 from discreet.mechanism._cost import HasTwoScales
 from discreet.mechanism._read_only import read_only
-from discreet.release._release import Release
+
+if TYPE_CHECKING:
+    from discreet.release._release import Release
 
 __all__ = ["Estimate", "Posterior", "posterior"]
 
@@ -119,9 +120,7 @@ class Posterior:
             return 1.0
         return float(kernel.uniform_share(wanted, self.stated, self._figures))
 
-    def drawn(
-        self, actions: _F64, rule: Rule, coin: float, found: _F64
-    ) -> int:
+    def drawn(self, actions: _F64, rule: Rule, coin: float, found: _F64) -> int:
         """The action that a uniform number stands for, under the rule of `policies.Posterior`.
 
         Args:
@@ -155,7 +154,7 @@ class Posterior:
         return np.array([self.prior, self.known])
 
 
-def posterior(release: Release) -> Posterior:
+def posterior(release: "Release") -> Posterior:
     """What a release says about the parameter: a function of the release alone.
 
     Args:

@@ -219,17 +219,17 @@ def _run(simulation: Simulation, seed: int, checkpoints: I64) -> F64:
     ends = (state, world.state, noise, draws, checkpoints, regrets)
     releases = mechanism.schedule.count(int(checkpoints[-1]))
     if isinstance(policy, Posterior):
+        numbers, spreads = mechanism.spreads
         rounds.play_posterior(
             world.arrays,
             law,
             mechanism.sharing,
             mechanism.schedule.timing,
-            *mechanism.spreads,
+            numbers,
+            spreads,
             known_of(mechanism),
             releases,
-            rounds.PosteriorRule(
-                policy.deviations, policy.growth, policy.dither, policy.uniform
-            ),
+            rounds.PosteriorRule(policy.deviations, policy.growth, policy.dither, policy.uniform),
             *ends,
         )
         return regrets
