@@ -16,9 +16,11 @@ from discreet.curator.records import Head
 from discreet.curator.store import Commit, Place, Store
 from discreet.errors import StoreError
 from discreet.mechanism.noise.sources import NoiseSource, SeededNoise
-from discreet.mechanism.variants import Named, TreeVariant, named
+from discreet.mechanism.variants import Named, TreeVariant, Windowed, named
 
 TARGET = Privacy(epsilon=1.0, delta=1e-6)
+EARLY = Windowed(start=1e-3)
+"""The default, but for its first release, which is after as many rows as there are features."""
 
 
 def target(variant: Named) -> Privacy | None:

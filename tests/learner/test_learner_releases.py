@@ -1,6 +1,7 @@
 """What a learner shows: when there is a release, which noise is in it, and its ledger."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ from discreet.mechanism.noise import _sampler as sampler
 from discreet.mechanism.noise.sources import SystemNoise
 from discreet.mechanism.schedules import batches
 from discreet.mechanism.variants import Named, named
-from discreet.release import Release
 from discreet.release.ledger import fingerprint
 from helpers import TARGET, learner_for, noise_of, seeded, whole_state
 
@@ -66,9 +66,7 @@ def test_the_ledger_knows_a_release_with_one_other_bit(problem: Problem) -> None
     assert learner.ledger.holds(release)
     moment = release.moment.copy()
     moment[0] = np.nextafter(moment[0], math.inf)
-    other = Release(
-        number=1, rows=20, gram=release.gram, moment=moment, mechanism=learner.mechanism
-    )
+    other = replace(release, moment=moment)
     assert not learner.ledger.holds(other)
 
 

@@ -24,6 +24,7 @@ from discreet.kernels import _rounds as rounds
 from discreet.kernels import _schedule as schedule
 from discreet.kernels import _sums as sums
 from discreet.kernels import _width as width
+from discreet.kernels import _windows as windows
 from discreet.kernels._noise import Noise
 from discreet.mechanism.noise.sources import SeededNoise
 from discreet.mechanism.schedules import every_round
@@ -102,7 +103,11 @@ def play(  # noqa: PLR0917  # compiled functions take positions only
         if sums.step(sharing, timing, state, row, starting, excesses.size):
             number = state.number[0]
             linalg.unpack(state.totals[0], 0.0, gram, moment)
-            width.region(gram, moment, number, table, law, terms, basis, weights, noise, bias)
+            heaviest = 1.0
+            if sharing.kind == sums.WINDOWS:
+                heaviest = windows.largest_weight(sharing.filter, timing, number)
+            known = (number, heaviest, table, law, terms)
+            width.region(gram, moment, *known, basis, weights, noise, bias)
             error = basis.T @ world.theta - weights
             excesses[number - 1] = compiled_worst_excess(error, noise, bias)
 
