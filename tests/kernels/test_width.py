@@ -167,8 +167,9 @@ def test_rows_that_count_more_than_one_are_counted_as_one(
     np.testing.assert_allclose(found.centre, expected.centre, rtol=1e-8, atol=1e-10)
     actions = unit_rows(np.random.default_rng(1), 50, dim)
     np.testing.assert_allclose(found.widths(actions), expected.widths(actions), rtol=1e-8)
-    other = by_kernel(*scaled, grow=heaviest)  # it matters
-    assert (np.abs(other.widths(actions) / expected.widths(actions) - 1) > 1e-4).all()
+    if rows >= 1000:  # it matters, unless noise is all there is
+        other = by_kernel(*scaled, grow=heaviest)
+        assert (np.abs(other.widths(actions) / expected.widths(actions) - 1) > 1e-3).all()
 
 
 @each_dim
