@@ -341,11 +341,11 @@ def test_intervals_cover_as_often_as_they_say_if_the_prior_is_true(
 ) -> None:
     """The parameter is drawn from the stated prior, rows are many and noise is as stated.
 
-    4,000 runs, intervals of 95% for one action: with at least that coverage fewer than 3,720 have
-    a probability below 1e-15. A width that is too small by a tenth has coverage 92.2%, of which
-    more than 3,720 happen in every second test; by a fifth, 88.3%, in one of 1e14.
+    2,000 runs, intervals of 95% for one action: at that coverage fewer than 1,850 hold with
+    probability 7e-7. Were they too narrow by a fifth, 88.3% would hold, and 1,850 with
+    probability 4e-10.
     """
-    runs, rows, dim = 4_000, 3_000, 4
+    runs, rows, dim = 2_000, 3_000, 4
     rng = np.random.default_rng([1, int(deviation)])
     known = known_for((dim,), theta_norm=10.0, prior=0.5, variance=0.5)
     noise = Noise(deviation, 1.5 * deviation, float(rows))
@@ -367,4 +367,4 @@ def test_intervals_cover_as_often_as_they_say_if_the_prior_is_true(
         action = fixed[0]
         width = math.sqrt(action @ np.linalg.solve(found.precision, action))
         covered += abs(action @ (theta - found.centre)) <= stats.norm.ppf(0.975) * width
-    assert covered >= 0.93 * runs
+    assert covered >= 0.925 * runs
