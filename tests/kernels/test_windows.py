@@ -1,5 +1,6 @@
 """Decaying windows and their filter, against matrices written out in NumPy."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -71,7 +72,7 @@ def profiles(schedule: Schedule, known: Filter, count: int = COUNT) -> F64:
     """Each batch's information, by adding up over its rows as a fine integral."""
     ends = [0, *times(schedule, count)[:count]]
     found = []
-    for before, rows in zip(ends, ends[1:], strict=False):
+    for before, rows in itertools.pairwise(ends):
         edges = np.linspace(before, rows, 20_001)
         middle = 0.5 * (edges[1:] + edges[:-1])
         rate = known.share * np.minimum(1.0, known.full / middle)
@@ -151,11 +152,11 @@ def test_the_cost_of_one_row_adds_up_over_all_releases_to_less_than_one(
 @pytest.mark.parametrize("schedule", [every_round(), batches(2), hybrid(start=17)])
 def test_a_draw_is_enlarged_by_one_over_gamma(schedule: Schedule) -> None:
     ends = times(schedule, 200)
-    for rows, after in zip(ends, ends[1:], strict=False):
+    for rows, after in itertools.pairwise(ends):
         square = 1 / (1 - Fraction(rows, after) ** 2)
         assert windows.enlarged(rows, after) == pytest.approx(math.sqrt(square), rel=1e-14)
         assert windows.enlarged(rows, after) > 1
-    largest = max(windows.enlarged(a, b) for a, b in zip(ends, ends[1:201], strict=False))
+    largest = max(windows.enlarged(a, b) for a, b in itertools.pairwise(ends))
     assert windows.widest(schedule.timing, 200) == largest
 
 
@@ -172,7 +173,7 @@ def test_a_draw_is_enlarged_rightly_where_squares_of_rows_have_too_many_digits()
 @each_filter
 def test_the_profile_is_the_sum_over_rows(schedule: Schedule, known: Filter) -> None:
     ends = [0, *times(schedule)[:COUNT]]
-    found = [windows.profile(known, a, b) for a, b in zip(ends, ends[1:], strict=False)]
+    found = [windows.profile(known, a, b) for a, b in itertools.pairwise(ends)]
     np.testing.assert_allclose(found, profiles(schedule, known), rtol=1e-3)
     # A batch in two parts brings as much as the whole.
     whole = windows.profile(known, 0, 5000)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -14,6 +15,9 @@ from discreet.mechanism.schedules import batches
 from discreet.mechanism.variants import Named, named
 from discreet.release.ledger import fingerprint
 from helpers import TARGET, learner_for, noise_of, seeded, whole_state
+
+if TYPE_CHECKING:
+    from discreet.release import Release
 
 
 def test_a_release_is_the_same_object_until_the_next_one(variant: Named, problem: Problem) -> None:

@@ -26,7 +26,7 @@ def region_of(centre: np.ndarray, gram: np.ndarray, radius: float) -> Ellipsoid:
 
 def release_with(region: Ellipsoid) -> Release:
     """As much of a release as these rules look at."""
-    return cast(Release, SimpleNamespace(confidence=region))
+    return cast("Release", SimpleNamespace(confidence=region))
 
 
 def random_region(rng: np.random.Generator, dim: int) -> tuple[Ellipsoid, np.ndarray]:
