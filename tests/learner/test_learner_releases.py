@@ -14,16 +14,19 @@ from discreet.mechanism.noise.sources import SystemNoise
 from discreet.mechanism.schedules import batches
 from discreet.mechanism.variants import Named, named
 from discreet.release.ledger import fingerprint
-from helpers import TARGET, learner_for, noise_of, seeded, whole_state
+from helpers import EARLY, TARGET, learner_for, noise_of, seeded, whole_state
 
 if TYPE_CHECKING:
     from discreet.release import Release
 
 
+each_of_ours = pytest.mark.parametrize("row", [EARLY, named("tight")], ids=lambda row: row.name)
+
+
 def test_a_release_is_the_same_object_until_the_next_one(variant: Named, problem: Problem) -> None:
     learner = learner_for(variant, problem)
     schedule = learner.mechanism.schedule
-    assert schedule.after(0) == (20 if variant.name == "tight" else 1)
+    assert schedule.after(0) == {"tight": 20, "windows": 3}.get(variant.name, 1)
     before = learner.release
     assert (before.number, before.rows) == (0, 0)
     for rows in range(1, 50):
@@ -62,8 +65,9 @@ def test_the_ledger_has_every_release_as_it_was_shown(variant: Named, problem: P
     assert not learner.ledger.holds(learner_for(variant, problem).release)
 
 
-def test_the_ledger_knows_a_release_with_one_other_bit(problem: Problem) -> None:
-    learner = LinUCB(problem, horizon=20, privacy=TARGET)
+@each_of_ours
+def test_the_ledger_knows_a_release_with_one_other_bit(problem: Problem, row: Named) -> None:
+    learner = LinUCB(problem, horizon=20, privacy=TARGET, variant=row)
     for _ in range(20):
         learner.learn(learner.choose(np.eye(3)), 1)
     release = learner.release
@@ -74,14 +78,16 @@ def test_the_ledger_knows_a_release_with_one_other_bit(problem: Problem) -> None
     assert not learner.ledger.holds(other)
 
 
-def test_rewards_after_the_last_round_still_make_releases(problem: Problem) -> None:
-    learner = LinUCB(problem, horizon=20, privacy=TARGET)
+@each_of_ours
+def test_rewards_after_the_last_round_still_make_releases(problem: Problem, row: Named) -> None:
+    learner = LinUCB(problem, horizon=20, privacy=TARGET, variant=row)
     decisions = [learner.choose(np.eye(3)) for _ in range(20)]
     with pytest.raises(HorizonReachedError):
         learner.choose(np.eye(3))
     for decision in reversed(decisions):
         learner.learn(decision, 1)
     assert learner.ledger.holds(learner.release)
+    assert len(learner.ledger) == learner.mechanism.releases
 
 
 class Interrupting:

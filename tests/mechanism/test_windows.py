@@ -199,6 +199,21 @@ def test_the_confidence_set_is_the_joint_one_with_the_filters_noise() -> None:
     np.testing.assert_allclose(mechanism.noise_table.norms, lengths, rtol=1e-7)
 
 
+def test_the_table_of_many_releases_is_never_below_the_noise_that_stands() -> None:
+    # There is so much noise that it still shrinks where the table has gaps.
+    mechanism = Windowed(start=0.1, growth=1e-3, root=0.3).mechanism(
+        setting(horizon=10**7), Privacy(epsilon=0.05, delta=1e-6)
+    )
+    every = np.arange(1, mechanism.releases + 1)
+    table = mechanism.noise_table
+    assert len(table.numbers) < len(every)
+    exact = mechanism.strategy.figures(every)[:, kernel.SPREAD]
+    assert (np.diff(exact)[4096:] < 0).any()
+    stated = table.norms[np.searchsorted(table.numbers, every)]
+    assert (stated >= exact).all()
+    assert (stated <= exact * 1.01).all()
+
+
 # In whole numbers
 
 
