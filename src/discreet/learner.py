@@ -36,7 +36,7 @@ Place = stores.Place
 
 @dataclass(frozen=True)
 class Decision:
-    """What was chosen.
+    """What was chosen, how probable that was, and the id that its reward goes under.
 
     Attributes:
         index: its place in the decision set.

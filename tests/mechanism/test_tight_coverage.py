@@ -1,4 +1,4 @@
-"""The widths of `tight` and of `windows` hold at every release, for every action, in 95% of runs and more.
+"""The widths of `tight` and `windows` hold at every release, for every action, in 95% of runs.
 
 In each kind of environment 2,000 runs are played with alpha = 0.05. A run fails if at any release
 |<theta* - theta~, x>| > width(x) for any x at all. Seeds are fixed, so the verdict can be repeated.

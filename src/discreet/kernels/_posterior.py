@@ -2,14 +2,14 @@
 
 The release is M = G + Z and u = (sum of x y) + h, with noise Z and h of known deviations. The
 parameter is taken to be normal beforehand, around 0 in all directions alike, and G to be known at
-its likely value: the eigenvectors of M, with eigenvalues that are positive and sum up to no more
-than the rows can. In the direction of eigenvector i, u - M theta then has the variance
+its likely value: the eigenvectors of M, with eigenvalues that are drawn together as far as noise
+spread them, positive, and sum up to no more than the rows can. In the direction of eigenvector i, u - M theta then has the variance
 ``variance * g_i + floor`` with the rewards' noise in front and the privacy noise behind it, and
 everything is diagonal. Derivation: docs/estimate.md.
 
 How far apart actions really are is often overstated, so the prior's variance is not taken as it
 is stated: of that, its half, its quarter and so on, the one under which the release is most
-likely is used, and each halving has to be e times as likely as what it halves.
+likely is used, where each halving counts e times less.
 """
 
 import math
@@ -27,7 +27,7 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
 HALVINGS = 8  # of the prior's variance, at most
-TILTS = 32  # that a release has; a power of two, so that shares of them are exact
+TILTS = 16  # that a release has; a power of two, so that shares of them are exact
 PRIOR, KNOWN = range(2)  # figures: the prior's variance, and the most known of any direction
 _LEAST_KNOWN = 0.01  # of some direction's prior variance
 _FAR = 8.0  # deviations below zero from which the mean above zero is worked out by its limit
@@ -101,6 +101,7 @@ def _through_noise(
     for block in range(starts.size - 1):
         start, stop = starts[block], starts[block + 1]
         found, vectors = np.linalg.eigh(gram[start:stop, start:stop].copy())
+        _gather(found, noise.gram_std)
         for i in range(stop - start):
             values[start + i] = above_zero(found[i], math.sqrt(2.0) * noise.gram_std)
             total += values[start + i]
@@ -126,6 +127,22 @@ def _through_noise(
                 for k in range(start, j + 1):
                     precision[j, k] += basis[j, i] * basis[k, i] * weight * values[i]
     return prior
+
+
+@kernel
+def _gather(values: F64, std: float) -> None:
+    """Draw eigenvalues together as far as their spread is no more than that of noise.
+
+    After James & Stein: the squared distance of the matrix from its mean eigenvalue times the
+    identity is on the average 2 std^2 (d(d+1)/2 - 1) larger than it is without noise.
+    """
+    size, mean, square = values.size, values.mean(), 0.0
+    for i in range(size):
+        square += (values[i] - mean) ** 2
+    by_noise = 2.0 * std * std * (size * (size + 1) / 2 - 1)
+    kept = 1.0 - by_noise / square if square > by_noise else 0.0
+    for i in range(size):
+        values[i] = mean + kept * (values[i] - mean)
 
 
 @kernel
@@ -169,6 +186,12 @@ def above_zero(value: float, std: float) -> float:
 
 
 @kernel
+def bonus(deviations: float, growth: float, rows: int) -> float:
+    """How many deviations are added to an estimate after so many rows."""
+    return deviations + growth * math.sqrt(math.log(max(1.0, float(rows))))
+
+
+@kernel
 def dither(wanted: float, figures: F64) -> float:
     """The scale of tilts: ``wanted`` deviations of the prior where nothing is known."""
     return wanted / math.sqrt(figures[PRIOR])
@@ -203,13 +226,23 @@ def tilt(number: int, at: int, lower: F64, scale: float, out: F64) -> None:
 
 
 @kernel
+def tilts(number: int, lower: F64, scale: float) -> F64:
+    """All tilts of a release, one a row; a single one of zeros if ``scale`` is 0."""
+    if scale == 0.0:
+        return np.zeros((1, lower.shape[0]))
+    found = np.empty((TILTS, lower.shape[0]))
+    for at in range(TILTS):
+        tilt(number, at, lower, scale, found[at])
+    return found
+
+
+@kernel
 def drawn(
     actions: F64,
-    number: int,
     weights: F64,
     lower: F64,
     bonus: float,
-    scale: float,
+    shifts: F64,
     share: float,
     coin: float,
     found: F64,
@@ -217,22 +250,23 @@ def drawn(
     """The action that a uniform number, ``coin``, stands for.
 
     How probable each is goes to ``found``: uniform for a share of all choices, and for the rest
-    the action that is best for one of the tilts.
+    the action that is best after one of the shifts of the weights.
 
-    Shapes: actions (d, K), a feature a row; found (K,), which is filled.
+    Shapes: actions (d, K), a feature a row; shifts (m, d); found (K,), which is filled.
     """
     count = found.size
-    scores, shifted = np.empty(count), np.empty(weights.size)
     found[:] = share / count
-    tilted = TILTS if scale > 0.0 else 1
-    for at in range(tilted if share < 1.0 else 0):
-        if scale > 0.0:
-            tilt(number, at, lower, scale, shifted)
-        else:
-            shifted[:] = 0.0
-        for i in range(weights.size):
-            shifted[i] += weights[i]
-        found[score.best(actions, 0, shifted, lower, bonus, scores)] += (1.0 - share) / tilted
+    if share < 1.0:
+        scores, solved = np.empty(count), np.empty((weights.size, count))
+        score.whiten(actions, 0, weights, lower, bonus, scores, solved)
+        shifted = np.empty(count)
+        for at in range(shifts.shape[0]):
+            shifted[:] = scores
+            for i in range(weights.size):
+                shift, row = shifts[at, i], solved[i]
+                for k in range(count):
+                    shifted[k] += shift * row[k]
+            found[score.first_largest(shifted)] += (1.0 - share) / shifts.shape[0]
     chosen, total = 0, 0.0
     for k in range(count):
         if found[k] > 0.0 and total <= coin:

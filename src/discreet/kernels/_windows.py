@@ -51,8 +51,8 @@ class Filter(NamedTuple):
     """What the filter's weights depend on besides the release times."""
 
     variance: float  # of a reward
-    draw: float  # the variance that one draw adds to moment - gram @ theta, in any direction
-    share: float  # of a row's squared norm that is information in one direction, at first
+    draw: float  # the variance one draw adds to moment - gram @ theta, on average of directions
+    share: float  # how much information one of the first rows brings in one direction
     full: float  # how many rows have that much; from then on 1/t of it
 
 

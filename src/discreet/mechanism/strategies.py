@@ -311,7 +311,7 @@ class Windows:
     Attributes:
         schedule: when there is a release.
         variance: of a reward.
-        draw: the variance that one draw adds to moment - gram @ theta, in any direction.
+        draw: the variance that one draw adds to moment - gram @ theta, on average of directions.
         share: how much information one of the first rows brings in one direction.
         full: how many rows bring that much; later ones 1/t of it.
     """
@@ -439,7 +439,7 @@ class Windows:
         return public[:, windows.SHOWN]
 
 
-_FULL = 4.0  # rows bring full information until it is this many times the noise of one draw
+_FULL = 6.0  # rows bring full information until it is this many times the noise of one draw
 
 
 def draw_variance(problem: Problem, *, gram_std: float, moment_std: float) -> float:

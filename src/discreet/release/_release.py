@@ -25,8 +25,9 @@ class Release:
     Attributes:
         number: how many releases there have been, this one included; 0 before the first.
         rows: how many rows are in it.
-        gram: V_t = G_t + H_t, the noisy Gram matrix with the shift included, shape (d, d).
-        moment: u~_t = u_t + h_t, the noisy sum of action times reward, shape (d,).
+        gram: the noisy Gram matrix, the weighted sum of actions' outer products, with the shift
+            included, shape (d, d). V_t in the paper, where all weights are one.
+        moment: the noisy sum of weight times action times reward, shape (d,). u~_t in the paper.
         spread: how much larger its noise is than one draw; 0 without noise.
         weight: the total weight of its rows: their number, unless older ones count less.
         mechanism: the noise in it, its bounds and the setting, all public.

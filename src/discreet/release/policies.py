@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from discreet import _checks as checks
 from discreet.mechanism import Mechanism
 from discreet.release._release import Release
+from discreet.release.posterior import Rule
 
 __all__ = ["UCB", "Choice", "Policy", "Posterior", "Thompson", "greedy", "usual"]
 
 _F64 = NDArray[np.float64]
+_NEVER_FORGETS = 0.8  # growth of the optimism where there is no noise
 
 
 class Choice(NamedTuple):
@@ -54,18 +56,22 @@ class Posterior:
 
     Attributes:
         deviations: how many posterior deviations are added to an estimate.
+        growth: how many more for each unit of sqrt(ln(rows)). Sums that never forget need some:
+            an action that was unlucky early on would never be tried again otherwise. Windows
+            forget, so what is known of such an action fades by itself.
         dither: how wide tilts are, in multiples of the prior's deviation where nothing is known.
         uniform: a share of choices that is made uniformly, so that every action is chosen now and
             then and logs can be evaluated for other policies.
     """
 
-    deviations: float = 1.5
-    dither: float = 0.35
+    deviations: float = 1.25
+    growth: float = 0.0
+    dither: float = 0.25
     uniform: float = 0.0
 
     def __post_init__(self) -> None:
         """Check the factors."""
-        for name in ("deviations", "dither", "uniform"):
+        for name in ("deviations", "growth", "dither", "uniform"):
             object.__setattr__(self, name, checks.at_least(name, getattr(self, name), 0.0))
         checks.within("uniform", self.uniform, 0.0, 1.0)
 
@@ -83,8 +89,8 @@ class Posterior:
         return Choice(index, found.item(index))
 
     @property
-    def _rule(self) -> tuple[float, float, float]:
-        return self.deviations, self.dither, self.uniform
+    def _rule(self) -> Rule:
+        return self.deviations, self.growth, self.dither, self.uniform
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,4 +176,6 @@ def greedy() -> UCB:
 
 def usual(mechanism: Mechanism) -> Policy:
     """The policy that a learner with this mechanism plays by unless another is given."""
+    if mechanism.policy == "posterior" and mechanism.strategy is None:
+        return Posterior(deviations=0.0, growth=_NEVER_FORGETS)
     return greedy() if mechanism.policy == "greedy" else RULES[mechanism.policy]()

@@ -28,11 +28,15 @@ _F64 = NDArray[np.float64]
 _PRIOR = 2.0  # the stated prior variance of the parameter, in multiples of theta_norm^2 / d
 
 
+Rule = tuple[float, float, float, float]
+"""The numbers of `policies.Posterior`: deviations, growth, dither, uniform."""
+
+
 class Estimate(NamedTuple):
     """What is thought of actions' mean rewards, an entry for each.
 
     Attributes:
-        estimate: the likeliest value.
+        estimate: the posterior's mean.
         low: the lower end of a Bayesian interval.
         high: its upper end.
     """
@@ -51,6 +55,7 @@ class Posterior:
         weights: D^-1 L^-1 P centre, where P = L D L^T is its precision, shape (d,).
         factor: L below the diagonal and the reciprocals of D on it, shape (d, d).
         number: of the release, 0 before the first.
+        rows: how many rows are in the release.
         prior: the variance that a direction is taken to have had before the release.
         stated: the same by the stated bounds; ``prior`` is below it if the release says so.
         known: how much is known of the direction of which most is: 0 nothing, 1 everything.
@@ -60,6 +65,7 @@ class Posterior:
     weights: _F64
     factor: _F64
     number: int
+    rows: int
     prior: float
     stated: float
     known: float
@@ -114,25 +120,35 @@ class Posterior:
         return float(kernel.uniform_share(wanted, self.stated, self._figures))
 
     def drawn(
-        self, actions: _F64, rule: tuple[float, float, float], coin: float, found: _F64
+        self, actions: _F64, rule: Rule, coin: float, found: _F64
     ) -> int:
         """The action that a uniform number stands for, under the rule of `policies.Posterior`.
 
         Args:
             actions: the decision set, shape (K, d).
-            rule: deviations that are added to an estimate, how far tilts go, and the share of
-                choices that are made uniformly.
+            rule: deviations that are added to an estimate, how many more for each unit of
+                sqrt(ln(rows)), how far tilts go, and the share of choices that are made uniformly.
             coin: uniform between 0 and 1.
             found: filled with the probability of each action, shape (K,).
 
         Returns:
             Its index.
         """
-        deviations, dither, uniform = rule
-        scale, share = kernel.dither(dither, self._figures), self.share(uniform)
+        known = self._plans.get(rule) or self._plan(rule)
         features = actions.T.copy()
-        known = (self.number, self.weights, self.factor)
-        return int(kernel.drawn(features, *known, deviations, scale, share, coin, found))
+        return int(kernel.drawn(features, self.weights, self.factor, *known, coin, found))
+
+    def _plan(self, rule: Rule) -> tuple[float, _F64, float]:
+        """What a rule comes to with this release: optimism, tilts and the uniform share."""
+        deviations, growth, dither, uniform = rule
+        bonus = float(kernel.bonus(deviations, growth, self.rows))
+        shifts = kernel.tilts(self.number, self.factor, kernel.dither(dither, self._figures))
+        self._plans[rule] = (bonus, shifts, self.share(uniform))
+        return self._plans[rule]
+
+    @cached_property
+    def _plans(self) -> dict[Rule, tuple[float, _F64, float]]:
+        return {}
 
     @cached_property
     def _figures(self) -> _F64:
@@ -166,7 +182,14 @@ def posterior(release: Release) -> Posterior:
         gram = release.gram - mechanism.shift * np.eye(dim)
         kernel.fill(gram, release.moment, noise, known, lower, weights, centre, figures)
     return Posterior(
-        centre, weights, lower, release.number, float(figures[0]), known.prior, float(figures[1])
+        centre,
+        weights,
+        lower,
+        number=release.number,
+        rows=release.rows,
+        prior=float(figures[kernel.PRIOR]),
+        stated=known.prior,
+        known=float(figures[kernel.KNOWN]),
     )
 
 

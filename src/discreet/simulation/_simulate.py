@@ -227,7 +227,9 @@ def _run(simulation: Simulation, seed: int, checkpoints: I64) -> F64:
             *mechanism.spreads,
             known_of(mechanism),
             releases,
-            rounds.PosteriorRule(policy.deviations, policy.dither, policy.uniform),
+            rounds.PosteriorRule(
+                policy.deviations, policy.growth, policy.dither, policy.uniform
+            ),
             *ends,
         )
         return regrets

@@ -13,7 +13,7 @@ import pytest
 
 from discreet import LinUCB, Problem, load
 from discreet.curator import store as stores
-from discreet.curator.store import UNFINISHED, Commit
+from discreet.curator.store import UNFINISHED, Commit, postgresql
 from discreet.curator.store.postgresql import PostgresStore
 from discreet.errors import (
     BackendError,
@@ -21,6 +21,7 @@ from discreet.errors import (
     MissingFileError,
     ParameterError,
     SecondWriterError,
+    StateExistsError,
     StateInUseError,
     StoreError,
 )
@@ -341,6 +342,24 @@ def taken_over(place: str) -> None:
             "UPDATE discreet_learner SET owner = 'somebody' WHERE name = %s",
             [place.partition("#")[2]],
         )
+
+
+def test_a_refused_start_gives_up_its_lock_before_the_server_sees_it_leave(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun(place).close()
+    left = []  # connections that the server takes to be there still
+    monkeypatch.setattr(postgresql, "_dismiss", left.append)
+    with pytest.raises(StateExistsError):
+        stores.create(place, [], [])
+    missing = place.replace("#", "#no ")
+    with pytest.raises(MissingFileError):
+        stores.open(missing)
+    assert len(left) == 2
+    stores.open(place).store.close()
+    stores.create(missing, [], []).discard()
+    for connection in left:
+        connection.close()
 
 
 def test_a_store_that_was_taken_over_refuses_everything(place: str) -> None:
