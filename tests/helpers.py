@@ -57,9 +57,12 @@ class AsSimulated:
                 posterior.tilt(release.number, which, known.factor, scale, shift)
             unit = np.tril(known.factor, -1) + np.eye(len(known.factor))
             centre = known.centre + np.linalg.solve(unit.T, shift)
-            scores = actions @ centre + self.rule.deviations * known.deviations(actions)
+            bonus = self.rule.deviations
+            bonus += self.rule.growth * math.sqrt(math.log(max(1, release.rows)))
+            scores = actions @ centre + bonus * known.deviations(actions)
             index = int(scores.argmax())
-        assert probabilities[index] >= (1 - share) / posterior.TILTS or share == 1.0
+            assert probabilities[index] >= (1 - share) / posterior.TILTS
+        assert probabilities[index] >= share / len(actions)
         return policies.Choice(index, float(probabilities[index]))
 
 

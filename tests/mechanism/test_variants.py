@@ -205,6 +205,7 @@ def test_learner_and_simulator_take_the_same_path(form: str, environment: Enviro
     [
         Posterior(uniform=0.2),
         Posterior(dither=0.0),
+        Posterior(growth=0.7),
         Posterior(dither=3.0, deviations=0.5),
         UCB(),
         UCB(optimism=0.1),
