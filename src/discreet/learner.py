@@ -286,7 +286,10 @@ class LinUCB:
         """
         admitted = self._curator.admit(actions)
         admitted.setflags(write=False)
-        index, action, probability = self._chosen(self._curator.shown, admitted)
+        release = self._curator.shown
+        if release is not self._diagnosed:
+            self._diagnose(release)
+        index, action, probability = self._chosen(release, admitted)
         return Decision(index, self._curator.open_decisions([action])[0], probability)
 
     def choose_many(self, sets: Iterable[ArrayLike]) -> list[Decision]:
@@ -300,6 +303,8 @@ class LinUCB:
         """
         admitted = self._curator.admit_all(list(sets))
         release = self._curator.shown
+        if release is not self._diagnosed:
+            self._diagnose(release)
         picked = [self._chosen(release, actions) for actions in admitted]
         ids = self._curator.open_decisions([action for _, action, _ in picked])
         return [
@@ -311,8 +316,6 @@ class LinUCB:
         self, release: Release, actions: NDArray[np.float64]
     ) -> tuple[int, NDArray[np.float64], float | None]:
         """The index that the policy picks, that action, and how probable it was."""
-        if release is not self._diagnosed:
-            self._diagnose(release)
         picked: object = self._policy.choose(release, actions)
         probability = None
         if isinstance(picked, policies.Choice):
@@ -330,7 +333,7 @@ class LinUCB:
         found = diagnosis(release)
         if found.first_release > found.horizon or (found.release and not found.distinguishes):
             self._warned = True
-            warnings.warn(str(found), UninformedWarning, stacklevel=4)
+            warnings.warn(str(found), UninformedWarning, stacklevel=3)
 
     def learn(self, decision: Decision | str, reward: float) -> None:
         """Take in the reward of a decision: now, later, in any order, or never.

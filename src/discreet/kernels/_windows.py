@@ -181,6 +181,25 @@ def figures_at(known: Filter, timing: schedule.Timing, numbers: I64) -> F64:
 
 
 @kernel
+def largest_spreads(known: Filter, timing: schedule.Timing, numbers: I64, found: F64) -> None:
+    """The largest SPREAD of each stretch of releases that ends with one of ``numbers``.
+
+    Numbers ascend from 1. ``found`` has an entry for each, which is filled.
+    """
+    figures = np.zeros(FIGURES)
+    before, rows, at = 0, schedule.following(timing, 0), 0
+    found[:] = 0.0
+    for number in range(1, numbers[-1] + 1):
+        after = schedule.following(timing, rows)
+        _advance(known, Step(before, rows, after), figures)
+        _rescale(known, figures)
+        found[at] = max(found[at], figures[SPREAD])
+        if number == numbers[at]:
+            at += 1
+        before, rows = rows, after
+
+
+@kernel
 def _spread_on(
     figures: F64, at: int, held: float, gain: float, lag_gain: float, noise: float
 ) -> None:
