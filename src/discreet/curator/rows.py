@@ -61,7 +61,8 @@ def bounded_actions(problem: Problem, actions: ArrayLike, on_violation: OnViolat
         ShapeError: It is not a (K, d) array of real numbers, or some of them are masked.
         EmptyDecisionSetError: There is no action.
         NotFiniteError: A feature is NaN or infinite.
-        OutOfBoundsError: A row is too long, and ``on_violation`` is 'error'.
+        OutOfBoundsError: A row is too long, and ``on_violation`` is 'error'; or it has features in
+            several of the problem's blocks.
     """
     rows = _numbers(actions)
     if rows.ndim > 0 and rows.size == 0:
@@ -75,7 +76,7 @@ def bounded_actions(problem: Problem, actions: ArrayLike, on_violation: OnViolat
     limit = problem.action_norm
     largest = linalg.largest_square(rows)
     if largest <= _largest_allowed(limit):  # also false for NaN
-        return rows
+        return _in_blocks(problem, rows)
     if not np.isfinite(rows).all():
         raise NotFiniteError("actions", "holds NaN or infinity; give finite features")
     if on_violation == "error" and largest > (limit * (1.0 + _TOLERANCE)) ** 2:
@@ -84,7 +85,21 @@ def bounded_actions(problem: Problem, actions: ArrayLike, on_violation: OnViolat
             f"a row is longer than action_norm={limit:g}; scale your features, state a larger "
             "action_norm, or pass on_violation='clip'",
         )
-    return _shortened(rows, limit)
+    return _in_blocks(problem, _shortened(rows, limit))
+
+
+def _in_blocks(problem: Problem, rows: _F64) -> _F64:
+    """The rows, if each has features in no more than one of the problem's blocks."""
+    if len(problem.blocks) > 1:
+        starts = [0, *accumulate(problem.blocks[:-1])]
+        touched = np.logical_or.reduceat(rows != 0.0, starts, axis=1).sum(axis=1)
+        if touched.max() > 1:
+            raise OutOfBoundsError(
+                "actions",
+                f"a row has features in more than one of the {len(problem.blocks)} stated blocks; "
+                "leave `blocks` out of the Problem, or give each action its own block",
+            )
+    return rows
 
 
 def bounded_sets(
@@ -108,6 +123,7 @@ def bounded_sets(
         ends = [0, *accumulate(map(len, sets))]  # type: ignore[arg-type]  # all are arrays
         together = np.concatenate(sets, out=np.empty((ends[-1], problem.dim)))
         if linalg.largest_square(together) <= _largest_allowed(problem.action_norm):
+            _in_blocks(problem, together)
             found = [together[start:end] for start, end in pairwise(ends)]
     if not found:
         found = [bounded_actions(problem, actions, on_violation) for actions in sets]

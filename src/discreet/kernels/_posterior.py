@@ -27,7 +27,7 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
 HALVINGS = 8  # of the prior's variance, at most
-TILTS = 32  # that a release has; a power of two, so that shares of them are exact
+TILTS = 16  # that a release has; a power of two, so that shares of them are exact
 PRIOR, KNOWN = range(2)  # figures: the prior's variance, and the most known of any direction
 _LEAST_KNOWN = 0.01  # of some direction's prior variance
 _FAR = 8.0  # deviations below zero from which the mean above zero is worked out by its limit
@@ -203,13 +203,23 @@ def tilt(number: int, at: int, lower: F64, scale: float, out: F64) -> None:
 
 
 @kernel
+def tilts(number: int, lower: F64, scale: float) -> F64:
+    """All tilts of a release, one a row; a single one of zeros if ``scale`` is 0."""
+    if scale == 0.0:
+        return np.zeros((1, lower.shape[0]))
+    found = np.empty((TILTS, lower.shape[0]))
+    for at in range(TILTS):
+        tilt(number, at, lower, scale, found[at])
+    return found
+
+
+@kernel
 def drawn(
     actions: F64,
-    number: int,
     weights: F64,
     lower: F64,
     bonus: float,
-    scale: float,
+    shifts: F64,
     share: float,
     coin: float,
     found: F64,
@@ -217,22 +227,23 @@ def drawn(
     """The action that a uniform number, ``coin``, stands for.
 
     How probable each is goes to ``found``: uniform for a share of all choices, and for the rest
-    the action that is best for one of the tilts.
+    the action that is best after one of the shifts of the weights.
 
-    Shapes: actions (d, K), a feature a row; found (K,), which is filled.
+    Shapes: actions (d, K), a feature a row; shifts (m, d); found (K,), which is filled.
     """
     count = found.size
-    scores, shifted = np.empty(count), np.empty(weights.size)
     found[:] = share / count
-    tilted = TILTS if scale > 0.0 else 1
-    for at in range(tilted if share < 1.0 else 0):
-        if scale > 0.0:
-            tilt(number, at, lower, scale, shifted)
-        else:
-            shifted[:] = 0.0
-        for i in range(weights.size):
-            shifted[i] += weights[i]
-        found[score.best(actions, 0, shifted, lower, bonus, scores)] += (1.0 - share) / tilted
+    if share < 1.0:
+        scores, solved = np.empty(count), np.empty((weights.size, count))
+        score.whiten(actions, 0, weights, lower, bonus, scores, solved)
+        shifted = np.empty(count)
+        for at in range(shifts.shape[0]):
+            shifted[:] = scores
+            for i in range(weights.size):
+                shift, row = shifts[at, i], solved[i]
+                for k in range(count):
+                    shifted[k] += shift * row[k]
+            found[score.first_largest(shifted)] += (1.0 - share) / shifts.shape[0]
     chosen, total = 0, 0.0
     for k in range(count):
         if found[k] > 0.0 and total <= coin:

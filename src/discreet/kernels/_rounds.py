@@ -70,6 +70,43 @@ def draw_nodes(state: U64, law: Noise, dim: int, nodes: F64, scratch: F64) -> No
 
 
 @kernel
+def _play_row(
+    world: arms.WorldArrays, world_state: U64, chosen: int, action: F64, row: F64
+) -> float:
+    """Draw the reward of a choice and pack its row; the mean reward."""
+    mean = world.means[chosen]
+    for i in range(action.size):
+        action[i] = world.actions[i, chosen]
+    reward = arms.reward(world_state, mean, world.reward_std, world.reward_bound)
+    linalg.pack_row(action, reward, row)
+    return float(mean)
+
+
+@kernel
+def _make_release(
+    law: Noise,
+    sharing: sums.Sharing,
+    times: windows.Step,
+    state: sums.Sums,
+    noise_state: U64,
+    drawn: F64,
+    scratch: F64,
+    releases: int,
+    gram: F64,
+    moment: F64,
+) -> None:
+    """Draw noise, make a release of the open batch, and write it out.
+
+    ``drawn`` and ``scratch`` are room to draw in, as for `draw_nodes`.
+    """
+    starting = drawn[: sums.draws(sharing, state.number[0] + 1)]
+    draw_nodes(noise_state, law, moment.size, starting, scratch)
+    sums.absorb(sharing, times, state, state.batch, starting, releases)
+    state.batch[:] = 0.0
+    linalg.unpack(state.totals[0], 0.0, gram, moment)
+
+
+@kernel
 def play_radius(
     world: arms.WorldArrays,
     law: Noise,
@@ -119,12 +156,7 @@ def play_radius(
             bonus = 0.0
         chosen = start + score.best(world.actions, start, weights, lower, bonus, scores)
 
-        mean = world.means[chosen]
-        regret += best_mean - mean
-        for i in range(dim):
-            action[i] = world.actions[i, chosen]
-        reward = arms.reward(world_state, mean, world.reward_std, world.reward_bound)
-        linalg.pack_row(action, reward, row)
+        regret += best_mean - _play_row(world, world_state, chosen, action, row)
         starting = drawn[: draws * tree.carry(number[0] + 1, sharing.levels)]
         if len(starting) > 0:
             draw_nodes(noise_state, law, dim, starting, scratch)
@@ -187,24 +219,16 @@ def play_width(
             world.actions, start, basis, weights, spread, lean, optimism, scores
         )
 
-        mean = world.means[chosen]
-        regret += best_mean - mean
-        for i in range(dim):
-            action[i] = world.actions[i, chosen]
-        reward = arms.reward(world_state, mean, world.reward_std, world.reward_bound)
-        linalg.pack_row(action, reward, row)
+        regret += best_mean - _play_row(world, world_state, chosen, action, row)
         for i in range(size):
             batch[i] += row[i]
         rows += 1
         if rows == due:
             due = schedule.following(timing, rows)
-            starting = drawn[: sums.draws(sharing, state.number[0] + 1)]
-            draw_nodes(noise_state, law, dim, starting, scratch)
             times = windows.Step(released, rows, due)
-            sums.absorb(sharing, times, state, batch, starting, releases)
-            batch[:] = 0.0
+            room = (noise_state, drawn, scratch)
+            _make_release(law, sharing, times, state, *room, releases, gram, moment)
             released = rows
-            linalg.unpack(state.totals[0], 0.0, gram, moment)
             number = state.number[0]
             heaviest = 1.0
             if sharing.kind == sums.WINDOWS:
@@ -280,24 +304,16 @@ def play_posterior(
                 world.actions, start, shifted, lower, rule.deviations, scores
             )
 
-        mean = world.means[chosen]
-        regret += best_mean - mean
-        for i in range(dim):
-            action[i] = world.actions[i, chosen]
-        reward = arms.reward(world_state, mean, world.reward_std, world.reward_bound)
-        linalg.pack_row(action, reward, row)
+        regret += best_mean - _play_row(world, world_state, chosen, action, row)
         for i in range(size):
             batch[i] += row[i]
         rows += 1
         if rows == due:
             due = schedule.following(timing, rows)
-            starting = drawn[: sums.draws(sharing, state.number[0] + 1)]
-            draw_nodes(noise_state, law, dim, starting, scratch)
             times = windows.Step(released, rows, due)
-            sums.absorb(sharing, times, state, batch, starting, releases)
-            batch[:] = 0.0
+            room = (noise_state, drawn, scratch)
+            _make_release(law, sharing, times, state, *room, releases, gram, moment)
             released = rows
-            linalg.unpack(state.totals[0], 0.0, gram, moment)
             spread, weight = 0.0, float(rows)
             if sharing.kind == sums.WINDOWS:
                 spread, weight = state.idle[0, windows.SPREAD], state.idle[0, windows.WEIGHT]

@@ -79,9 +79,17 @@ def first_largest(scores: F64) -> int:
 def _score_by_rows(
     actions: F64, start: int, weights: F64, lower: F64, bonus: float, scores: F64
 ) -> None:
-    """Forward substitution on all actions at once: row i of ``solved`` is row i of L^-1 X."""
+    """Forward substitution on all actions at once."""
+    solved = np.empty((actions.shape[0], scores.size))
+    whiten(actions, start, weights, lower, bonus, scores, solved)
+
+
+@kernel
+def whiten(
+    actions: F64, start: int, weights: F64, lower: F64, bonus: float, scores: F64, solved: F64
+) -> None:
+    """Scores, and the actions they are made of: row i of ``solved`` becomes row i of L^-1 X."""
     dim, count = actions.shape[0], scores.size
-    solved = np.empty((dim, count))
     squares = np.zeros(count)
     for k in range(count):
         scores[k] = 0.0

@@ -128,11 +128,20 @@ class Posterior:
         Returns:
             Its index.
         """
-        deviations, dither, uniform = rule
-        scale, share = kernel.dither(dither, self._figures), self.share(uniform)
+        known = self._plans.get(rule) or self._plan(rule)
         features = actions.T.copy()
-        known = (self.number, self.weights, self.factor)
-        return int(kernel.drawn(features, *known, deviations, scale, share, coin, found))
+        return int(kernel.drawn(features, self.weights, self.factor, *known, coin, found))
+
+    def _plan(self, rule: tuple[float, float, float]) -> tuple[float, _F64, float]:
+        """What a rule comes to with this release: optimism, tilts and the uniform share."""
+        deviations, dither, uniform = rule
+        shifts = kernel.tilts(self.number, self.factor, kernel.dither(dither, self._figures))
+        self._plans[rule] = (deviations, shifts, self.share(uniform))
+        return self._plans[rule]
+
+    @cached_property
+    def _plans(self) -> dict[tuple[float, float, float], tuple[float, _F64, float]]:
+        return {}
 
     @cached_property
     def _figures(self) -> _F64:
