@@ -53,7 +53,7 @@ def held(release: Release, policy: Posterior, sets: F64, truth: F64) -> Shares:
     weights = learners.probabilities(policy, release, sets)
     every, chosen = np.empty(len(LEVELS)), np.empty(len(LEVELS))
     for at, level in enumerate(LEVELS):
-        found = release.posterior.estimate(flat, level=level)
+        found = release.cautious.estimate(flat, level=level)
         inside = ((found.low <= means) & (means <= found.high)).reshape(n, actions)
         every[at] = inside.mean()
         chosen[at] = (weights * inside).sum(axis=1).mean()

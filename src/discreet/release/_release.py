@@ -58,6 +58,17 @@ class Release:
         return posterior(self)
 
     @cached_property
+    def cautious(self) -> "Posterior":
+        """The same with the prior as it is stated, for intervals.
+
+        The posterior that is played takes the parameter to be small if the best-known directions
+        say so; others may be larger.
+        """
+        from discreet.release.posterior import posterior
+
+        return posterior(self, halvings=0)
+
+    @cached_property
     def confidence(self) -> "Region":
         """The confidence set that is proven to hold the parameter."""
         from discreet.release.confidence import region
