@@ -52,16 +52,16 @@ def cancer(sizes: Sizes, data: Labelled, on_step: Step = lambda: None) -> BenchS
         notes=(
             (
                 f"{sizes.players} seeds (from 0), {sizes.rounds:,} rounds, people drawn with "
-                f"replacement, reward 1 if right and -1 if not, delta {sizes.delta:g}; {sizes.noise} "
-                "noise."
+                f"replacement, reward 1 if right and -1 if not, delta {sizes.delta:g}; "
+                f"{sizes.noise} noise."
             ),
             (
                 f"A linear fit to all records, labels known, is right for {known:.1%} of them; the "
                 f"more common answer for {common:.1%}."
             ),
             (
-                "Measurements are standardised with means and deviations that are taken to be public, "
-                "and divided by 10; longer records are cut to norm 1."
+                "Measurements are standardised with means and deviations that are taken to be "
+                "public, and divided by 10; longer records are cut to norm 1."
             ),
         ),
         figures={"lowest_above_common": min(private) - common},

@@ -1,5 +1,6 @@
 """How often Bayesian intervals for mean rewards hold the truth."""
 
+import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -25,7 +26,6 @@ WORLDS: dict[str, Environment] = {
     "fixed": Fixed(dim=5, n_actions=25),
     "basis": Basis(dim=5),
 }
-FACTORS = (1, 10, 100)  # times at which it is counted, in multiples of the first release's rows
 ENOUGH = 8.0  # a theta norm that holds for the insurance data, under every model
 
 Step = Callable[[], None]
@@ -94,13 +94,14 @@ def coverage(sizes: Sizes, data: Logged, on_step: Step = lambda: None) -> BenchS
         rows=tuple(rows),
         notes=(
             (
-                f"Synthetic worlds: {sizes.worlds} seeds (from 0), d=5, epsilon {SYNTHETIC.epsilon:g}, "
-                f"delta {SYNTHETIC.delta:g}, {sizes.world_rounds:,} rounds."
+                f"Synthetic worlds: {sizes.worlds} seeds (from 0), d=5, epsilon "
+                f"{SYNTHETIC.epsilon:g}, delta {SYNTHETIC.delta:g}, {sizes.world_rounds:,} rounds."
             ),
             (
-                f"Insurance: {sizes.samples} learners (seeds from 0), epsilon {sizes.epsilons[0]:g}, "
-                f"delta {sizes.delta:g}, fed with rows drawn with replacement; the truth is the "
-                "least-squares fit to all rows, around which those rows scatter."
+                f"Insurance: {sizes.samples} learners (seeds from 0), epsilon "
+                f"{sizes.epsilons[0]:g}, delta {sizes.delta:g}, fed with rows drawn with "
+                "replacement; the truth is the least-squares fit to all rows, around "
+                "which those rows scatter."
             ),
             (
                 "chosen: of the actions that the learner's own rule chooses. error: the largest "
@@ -118,7 +119,9 @@ def _synthetic(environment: Environment, sizes: Sizes) -> Iterator[tuple[int, li
     what = Simulation(environment=environment, mechanism=mechanism, rounds=sizes.world_rounds)
     first = mechanism.schedule.after(0)
     fresh = sizes.sets if isinstance(environment, Sphere) else 1  # others offer one set for ever
-    for time in sorted({min(first * factor, what.rounds) for factor in FACTORS} | {what.rounds}):
+    for time in sorted(
+        {min(first * factor, what.rounds) for factor in sizes.factors} | {what.rounds}
+    ):
         found = []
         for seed in range(sizes.worlds):
             release, world = release_after(what, seed, time)
@@ -139,7 +142,7 @@ def _sampled(
         rng = np.random.default_rng((seed, 4))
         bandit = _bandit(learners.unit_problem(model.sizes(data), theta_norm), sizes, seed)
         first = bandit.mechanism.schedule.after(0)
-        for factor in FACTORS:
+        for factor in sizes.factors:
             drawn = rng.integers(0, len(rows), first * factor - bandit.rows)
             learners.warm_start(bandit, rows[drawn], data.rewards[drawn])
             people = sets[rng.integers(0, len(sets), sizes.sets)]
@@ -166,5 +169,5 @@ def _row(world: str, theta_norm: float | None, time: int, found: list[Shares]) -
     for name, part in (("all", every), ("chosen", chosen)):
         for at, level in enumerate(LEVELS):
             row[f"{name}_{level:.0%}"] = float(part[:, at].mean())
-    row["error"] = spread / np.sqrt(len(found))
+    row["error"] = spread / math.sqrt(len(found))
     return row

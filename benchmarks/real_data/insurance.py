@@ -64,13 +64,13 @@ def insurance(sizes: Sizes, data: Logged, on_step: Step = lambda: None) -> Bench
     lowest = min(float(row["t"]) for row in rows if row["rule"] == "learner")  # type: ignore[arg-type]
     notes = (
         (
-            f"{sizes.splits} splits by people (seeds from 0), {sizes.learned:,} rows to learn from; "
-            f"epsilon as stated, delta {sizes.delta:g}, for one row; {sizes.noise} noise."
+            f"{sizes.splits} splits by people (seeds from 0), {sizes.learned:,} rows to learn "
+            f"from; epsilon as stated, delta {sizes.delta:g}, for one row; {sizes.noise} noise."
         ),
         (
-            "value: the mean reward on rows that were held out (SNIPS), the mean over splits; error: "
-            "its standard error on one split, by person. t: of the differences to uniform over "
-            "splits, which share rows."
+            "value: the mean reward on rows that were held out (SNIPS), the mean over splits; "
+            "error: its standard error on one split, by person. t: of the differences to "
+            "uniform over splits, which share rows."
         ),
         *(
             f"{name}, theta norm {norm:g}, epsilon {epsilon:g}: in {count} splits the release "

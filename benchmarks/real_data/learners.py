@@ -15,6 +15,7 @@ from discreet.release import Release
 from discreet.release.policies import Policy, Posterior
 
 GREEDY = Posterior(deviations=0.0, dither=0.0)  # the highest posterior mean
+_TOGETHER = 20_000  # rows are taken in so many at a time
 
 
 @contextmanager
@@ -69,9 +70,11 @@ def warm_start(bandit: LinUCB, actions: F64, rewards: F64) -> LinUCB:
         actions: a row each, shape (n, d).
         rewards: shape (n,).
     """
-    with quietly():
-        decisions = bandit.choose_many(actions[:, None, :])
-    bandit.learn_many(zip(decisions, rewards.tolist(), strict=True))
+    for start in range(0, len(actions), _TOGETHER):
+        part = slice(start, start + _TOGETHER)
+        with quietly():
+            decisions = bandit.choose_many(actions[part, None, :])
+        bandit.learn_many(zip(decisions, rewards[part].tolist(), strict=True))
     return bandit
 
 

@@ -21,6 +21,8 @@ class Sizes:
         worlds: seeds for each kind of synthetic world, where coverage is counted.
         world_rounds: of those.
         sets: decision sets whose actions are looked at, in each world and at each time.
+        factors: times at which it is counted, in multiples of the first release's rows; in
+            synthetic worlds at the end as well.
         samples: of the insurance data, where coverage is counted.
     """
 
@@ -35,8 +37,9 @@ class Sizes:
     worlds: int = 200
     world_rounds: int = 100_000
     sets: int = 20
-    samples: int = 50
+    factors: tuple[int, ...] = (1, 10, 100)
+    samples: int = 20
 
 
 DEFAULT = Sizes()
-QUICK = Sizes(splits=2, epsilons=(1.0,), players=1, rounds=10_000, worlds=20, samples=10)
+QUICK = Sizes(splits=2, epsilons=(1.0,), players=1, rounds=10_000, worlds=20, samples=4)
