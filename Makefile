@@ -4,11 +4,12 @@ BIN := .venv/bin
 USE := .venv/.use
 DEVELOP := .venv/.develop
 BENCH := .venv/.bench
+DATA := .venv/.data
 CLUSTER := .venv/.cluster
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
   --disable-pip-version-check --editable
 
-.PHONY: api demo test test-nightly test-cluster lint format bench bench-kernels clean
+.PHONY: api demo test test-nightly test-cluster lint format bench bench-kernels real-data clean
 
 demo: $(USE)
 	$(BIN)/discreet demo
@@ -41,6 +42,9 @@ bench: $(BENCH)
 bench-kernels: $(USE)
 	$(BIN)/python benchmarks/kernels.py
 
+real-data: $(DATA)
+	$(BIN)/python -m benchmarks.real_data $(OPTIONS)
+
 $(USE): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "discreet needs Python 3.11 or later; set PYTHON=/path/to/python3.11" >&2; exit 1; }
@@ -55,6 +59,10 @@ $(DEVELOP): $(USE)
 $(BENCH): $(USE)
 	$(INSTALL) '.[bench]'
 	@touch $(BENCH)
+
+$(DATA): $(USE)
+	$(INSTALL) '.[data]'
+	@touch $(DATA)
 
 $(CLUSTER): $(DEVELOP)
 	$(INSTALL) '.[dask,ray]'

@@ -255,7 +255,8 @@ class LinUCB:
     def estimate(self, actions: ArrayLike, *, level: float = 0.95) -> Estimate:
         """What is thought of actions' mean rewards. Changes nothing, and costs no privacy.
 
-        Intervals are Bayesian; for ones that are proven see ``confidence.widths``.
+        Intervals are Bayesian, and as wide as the stated ``theta_norm`` makes them where little is
+        known; for ones that are proven see ``confidence.widths``.
 
         Args:
             actions: shape (K, d).
@@ -264,7 +265,7 @@ class LinUCB:
         Returns:
             ``estimate``, ``low`` and ``high``, an entry for each action.
         """
-        return self._curator.release.posterior.estimate(actions, level=level)
+        return self._curator.release.cautious.estimate(actions, level=level)
 
     @property
     def diagnosis(self) -> Diagnosis:

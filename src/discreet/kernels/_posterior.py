@@ -9,7 +9,9 @@ the privacy noise behind it, and everything is diagonal. Derivation: docs/estima
 
 How far apart actions really are is often overstated, so the prior's variance is not taken as it
 is stated: of that, its half, its quarter and so on, the one under which the release is most
-likely is used, where each halving counts e times less.
+likely is used, where each halving counts e times less. That is for choices. It is judged by the
+directions that are known best, and says little of others; so intervals are made without it
+(``halvings`` 0).
 """
 
 import math
@@ -26,7 +28,7 @@ from discreet.kernels._compiling import kernel
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
-HALVINGS = 8  # of the prior's variance, at most
+HALVINGS = 8  # of the prior's variance, at most, for choices
 TILTS = 16  # that a release has; a power of two, so that shares of them are exact
 PRIOR, KNOWN = range(2)  # figures: the prior's variance, and the most known of any direction
 _LEAST_KNOWN = 0.01  # of some direction's prior variance
@@ -41,6 +43,7 @@ class Known(NamedTuple):
     square: float  # of the longest action
     prior: float  # the stated variance of the parameter in one direction
     starts: I64  # where the blocks of features start that share no action; d last
+    halvings: int  # of that variance, at most
 
 
 class Noise(NamedTuple):
@@ -161,7 +164,7 @@ def _likeliest(values: F64, along: F64, noise: Noise, known: Known) -> float:
     """The variance of the prior, of the stated one and its halvings, that fits the release."""
     best, chosen = -math.inf, known.prior
     prior = known.prior
-    for halving in range(HALVINGS + 1):
+    for halving in range(known.halvings + 1):
         likelihood = -float(halving)
         for block in range(known.starts.size - 1):
             start, stop = known.starts[block], known.starts[block + 1]

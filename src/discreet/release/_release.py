@@ -54,6 +54,15 @@ class Release:
         return posterior(self)
 
     @cached_property
+    def cautious(self) -> Posterior:
+        """The same with the prior as it is stated, for intervals.
+
+        The posterior that is played takes the parameter to be small if the best-known directions
+        say so; others may be larger.
+        """
+        return posterior(self, halvings=0)
+
+    @cached_property
     def confidence(self) -> Region:
         """The confidence set that is proven to hold the parameter."""
         return region(self)

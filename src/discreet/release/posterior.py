@@ -154,11 +154,13 @@ class Posterior:
         return np.array([self.prior, self.known])
 
 
-def posterior(release: "Release") -> Posterior:
+def posterior(release: "Release", *, halvings: int = kernel.HALVINGS) -> Posterior:
     """What a release says about the parameter: a function of the release alone.
 
     Args:
         release: any release whose noise is known.
+        halvings: how often the stated variance of the prior may be halved if the release says so;
+            0 to take it as it is stated.
 
     Returns:
         The posterior; before the first release the prior.
@@ -168,7 +170,7 @@ def posterior(release: "Release") -> Posterior:
     """
     mechanism = release.mechanism
     dim = release.moment.size
-    known = known_of(mechanism)
+    known = known_of(mechanism, halvings=halvings)
     lower, weights, centre = np.zeros((dim, dim)), np.zeros(dim), np.zeros(dim)
     figures = np.array([known.prior, 0.0])
     if release.number == 0:
@@ -192,11 +194,12 @@ def posterior(release: "Release") -> Posterior:
     )
 
 
-def known_of(mechanism: Mechanism) -> kernel.Known:
+def known_of(mechanism: Mechanism, *, halvings: int = kernel.HALVINGS) -> kernel.Known:
     """What the posterior is made of besides the release, for compiled code.
 
     Args:
         mechanism: with Gaussian noise, or with none.
+        halvings: as for `posterior`.
 
     Raises:
         ParameterError: the noise is of another law, or not known at all.
@@ -216,4 +219,5 @@ def known_of(mechanism: Mechanism) -> kernel.Known:
         square=problem.action_norm**2,
         prior=_PRIOR * problem.theta_norm**2 / problem.dim,
         starts=np.cumsum((0, *problem.blocks)),
+        halvings=halvings,
     )

@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 
 from discreet import _checks as checks
 from discreet.errors import ParameterError
+from discreet.kernels import _linalg as linalg
 from discreet.kernels import _random as random
 from discreet.kernels import _rounds as rounds
+from discreet.kernels import _sums as sums
 from discreet.mechanism import Mechanism
-from discreet.release import policies
+from discreet.release import Release, policies
 from discreet.release.policies import UCB, Posterior, Thompson
 from discreet.release.posterior import known_of
-from discreet.simulation.environments import Environment
+from discreet.simulation.environments import Environment, World
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -209,7 +211,45 @@ def streams(seed: int) -> list[np.random.SeedSequence]:
     return np.random.SeedSequence(seed).spawn(3)
 
 
+def release_after(simulation: Simulation, seed: int, rounds: int) -> tuple[Release, World]:
+    """What the learner of a seed has released after so many rounds, and where it plays.
+
+    Args:
+        simulation: what to play.
+        seed: which world and which noise; a whole number from 0.
+        rounds: how many rounds to play, up to the horizon.
+
+    Returns:
+        The last release, and the world, which can go on from its next round.
+    """
+    wanted = checks.within("rounds", checks.count("rounds", rounds), 1, simulation.rounds)
+    mechanism, dim = simulation.mechanism, simulation.environment.problem.dim
+    _, state, world = _played(simulation, seed, np.array([wanted]))
+    number, rows = int(state.number[0]), 0
+    for _ in range(number):
+        rows = mechanism.schedule.after(rows)
+    gram, moment = np.empty((dim, dim)), np.empty(dim)
+    linalg.unpack(state.totals[0], mechanism.shift, gram, moment)
+    held = sums.Arrays(state.nodes, state.idle, state.totals)
+    spread, weight = mechanism.amounts(held, number, rows)
+    shown = Release(
+        number=number,
+        rows=rows,
+        gram=gram,
+        moment=moment,
+        spread=spread,
+        weight=weight,
+        mechanism=mechanism,
+    )
+    return shown, world
+
+
 def _run(simulation: Simulation, seed: int, checkpoints: I64) -> F64:
+    return _played(simulation, seed, checkpoints)[0]
+
+
+def _played(simulation: Simulation, seed: int, checkpoints: I64) -> tuple[F64, sums.Sums, World]:
+    """The pseudo-regret at checkpoints, and what is left after the last of them."""
     world_seed, noise_seed, policy_seed = streams(seed)
     world = simulation.environment.start(world_seed)
     mechanism, policy = simulation.mechanism, simulation.policy
@@ -232,7 +272,7 @@ def _run(simulation: Simulation, seed: int, checkpoints: I64) -> F64:
             rounds.PosteriorRule(policy.deviations, policy.growth, policy.dither, policy.uniform),
             *ends,
         )
-        return regrets
+        return regrets, state, world
     rule = rounds.Rule(float(policy.optimism), isinstance(policy, Thompson))
     if bounds is not None:
         radius = rounds.RadiusArgs(mechanism.shift, bounds.rho_min, *mechanism.radius_terms)
@@ -249,4 +289,4 @@ def _run(simulation: Simulation, seed: int, checkpoints: I64) -> F64:
             rule,
             *ends,
         )
-    return regrets
+    return regrets, state, world

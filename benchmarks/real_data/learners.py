@@ -1,0 +1,83 @@
+"""Learners as a user makes them, and how they are fed."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from benchmarks.real_data.data import F64
+from discreet import LinUCB, Problem
+from discreet.errors import UninformedWarning
+from discreet.mechanism.noise.sources import SeededNoise
+from discreet.privacy import Privacy
+from discreet.release import Release
+from discreet.release.policies import Policy, Posterior
+
+GREEDY = Posterior(deviations=0.0, dither=0.0)  # the highest posterior mean
+_TOGETHER = 20_000  # rows are taken in so many at a time
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Do not warn of releases that cannot tell actions apart: here they are counted."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UninformedWarning)
+        yield
+
+
+def unit_problem(blocks: tuple[int, ...], theta_norm: float) -> Problem:
+    """Actions of norm at most 1 and rewards within [-1, 1]."""
+    return Problem(
+        dim=sum(blocks), action_norm=1.0, reward_bound=1.0, theta_norm=theta_norm, blocks=blocks
+    )
+
+
+def learner(
+    problem: Problem,
+    *,
+    variant: str,
+    horizon: int,
+    privacy: Privacy | None,
+    noise: str,
+    seed: tuple[int, ...],
+) -> LinUCB:
+    """A learner whose noise has a seed, so that a run can be repeated; otherwise as usual.
+
+    Args:
+        problem: the stated bounds.
+        variant: by name.
+        horizon: the most rounds.
+        privacy: the target; None for 'nonprivate'.
+        noise: 'exact' or 'float'.
+        seed: of the noise.
+    """
+    return LinUCB(
+        problem,
+        horizon=horizon,
+        privacy=privacy,
+        variant=variant,
+        noise=noise,
+        noise_source=SeededNoise(np.random.SeedSequence(seed)),
+    )
+
+
+def warm_start(bandit: LinUCB, actions: F64, rewards: F64) -> LinUCB:
+    """Learn from choices that others made: decision sets of one action each.
+
+    Args:
+        bandit: the learner, which is returned.
+        actions: a row each, shape (n, d).
+        rewards: shape (n,).
+    """
+    for start in range(0, len(actions), _TOGETHER):
+        part = slice(start, start + _TOGETHER)
+        with quietly():
+            decisions = bandit.choose_many(actions[part, None, :])
+        bandit.learn_many(zip(decisions, rewards[part].tolist(), strict=True))
+    return bandit
+
+
+def probabilities(policy: Policy, release: Release, sets: F64) -> F64:
+    """With which the policy chooses each action of each set, shape (n, K)."""
+    return np.array([policy.probabilities(release, actions) for actions in sets])  # type: ignore[attr-defined]

@@ -1,0 +1,225 @@
+"""Learners are judged on real data in the right way: shown with made-up data of the same shape."""
+
+import json
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from typer.testing import CliRunner
+
+from benchmarks.real_data import data, learners, suite, values
+from benchmarks.real_data.__main__ import app
+from benchmarks.real_data.cancer import cancer
+from benchmarks.real_data.coverage import WORLDS, coverage, held
+from benchmarks.real_data.data import MODELS, Labelled, Logged
+from benchmarks.real_data.insurance import insurance
+from benchmarks.real_data.sizes import Sizes
+from benchmarks.speed.results import BenchSection
+from discreet.errors import ParameterError
+from discreet.release.policies import Posterior
+
+F64 = NDArray[np.float64]
+
+TINY = Sizes(
+    splits=2,
+    learned=300,
+    theta_norms=(1.0,),
+    epsilons=(5.0,),
+    players=2,
+    rounds=300,
+    worlds=3,
+    world_rounds=400,
+    sets=2,
+    factors=(1, 2),
+    samples=2,
+)
+
+
+def logged(seed: int = 1, rows: int = 500) -> Logged:
+    """Two years of each person; the last of three plans is best for all."""
+    rng = np.random.default_rng(seed)
+    persons = np.arange(rows) // 2
+    health = np.eye(4)[rng.integers(0, 4, rows // 2)][:, :3]
+    own = np.column_stack([np.ones(rows // 2), rng.random((rows // 2, 2)), health])
+    chosen = rng.choice(3, rows, p=[0.5, 0.3, 0.2])
+    means = np.array([-0.5, 0.0, 0.8])[chosen]
+    return Logged(
+        people=own[persons],
+        persons=persons,
+        chosen=chosen,
+        rewards=np.where(rng.random(rows) < 0.5 * (1 + means), 1.0, -1.0),
+        offers=np.array([[0.0, 0.0], [0.5, 1.0], [1.0, 0.0]]),
+    )
+
+
+def records(seed: int = 2, count: int = 60) -> Labelled:
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal((count, 3))
+    return data.labelled(values, (values[:, 0] > 0).astype(np.int64))
+
+
+def check(section: BenchSection) -> None:
+    """Rows agree on their columns, and all of it is JSON."""
+    json.dumps(section.to_json(), allow_nan=False)
+    assert len({tuple(row) for row in section.rows}) == 1
+    _, columns, cells = section.table()
+    assert all(len(row) == len(columns) for row in cells)
+    assert {bar.figure for bar in suite.BARS if bar.section == section.name} == set(section.figures)
+
+
+def test_nobody_is_on_both_sides_of_a_split() -> None:
+    found = logged()
+    first, second = found.split(0, 301)
+    assert len(first) == 301
+    assert len(second) == 500 - 302  # the other row of the last person counts on neither side
+    assert not set(found.persons[first]) & set(found.persons[second])
+    assert not np.array_equal(first, found.split(1, 301)[0])
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_actions_have_norm_at_most_one_and_keep_to_their_blocks(model: data.Model) -> None:
+    found = logged()
+    sets = model.sets(found)
+    sizes = model.sizes(found)
+    assert sets.shape == (500, 3, sum(sizes))
+    assert 0.7 < np.linalg.norm(sets, axis=2).max() <= 1.0
+    learners.unit_problem(sizes, 1.0)  # accepts the blocks
+    edges = np.cumsum((0, *sizes))
+    parts = [np.any(sets[:, :, a:b] != 0, axis=2) for a, b in pairwise(edges)]
+    assert (np.sum(parts, axis=0) == 1).all()
+
+
+def test_standardised_records_are_cut_to_norm_one() -> None:
+    cut = data.labelled(np.array([[3.0, 0.0], [300.0, 0.0]]), np.array([0, 1]))
+    np.testing.assert_allclose(cut.records[0], [0.1, 0.3, 0.0])
+    assert 0.999 < np.linalg.norm(cut.records[1]) <= 1.0
+    assert cut.sets.shape == (2, 2, 6)
+    assert not cut.sets[:, 0, 3:].any()
+    assert not cut.sets[:, 1, :3].any()
+
+
+def test_the_value_of_the_rule_that_made_the_log_is_its_mean_reward() -> None:
+    found = logged()
+    rule = np.tile(found.shares, (500, 1))
+    assert values.snips(rule, found, found.shares).value == pytest.approx(found.rewards.mean())
+
+
+def test_the_value_of_one_action_is_its_mean_reward_with_an_error_by_person() -> None:
+    found = logged()
+    value, error = values.snips(values.taken(np.full(500, 2), 3), found, found.shares)
+    own = found.rewards[found.chosen == 2]
+    assert value == pytest.approx(own.mean())
+    alone = replace(found, persons=np.arange(500))
+    _, single = values.snips(values.taken(np.full(500, 2), 3), alone, found.shares)
+    assert single == pytest.approx(own.std() / math.sqrt(own.size))
+    doubled = Logged(
+        *(np.repeat(part, 2, axis=0) for part in (found.people, np.arange(500), found.chosen)),
+        np.repeat(found.rewards, 2),
+        found.offers,
+    )
+    _, twice = values.snips(values.taken(np.full(1000, 2), 3), doubled, found.shares)
+    assert twice == pytest.approx(single)  # the same people again tell nothing new
+    assert error != pytest.approx(single)
+    assert values.best_single(found, 3) == 2
+
+
+def test_paired_differences_are_students_t() -> None:
+    found = values.paired([1.0, 2.0, 4.0], [0.0, 1.0, 1.0])
+    assert found.mean == pytest.approx(5 / 3)
+    assert found.t == pytest.approx((5 / 3) / (math.sqrt(4 / 3) / math.sqrt(3)))
+    assert values.paired([1.0, 2.0], [1.0, 2.0]).t == 0.0
+
+
+def test_a_warm_start_has_the_rows_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learners, "_TOGETHER", 7)
+    rng = np.random.default_rng(3)
+    rows, rewards = rng.random((30, 2)) / 2, rng.random(30)
+    bandit = learners.learner(
+        learners.unit_problem((2,), 1.0),
+        variant="nonprivate",
+        horizon=30,
+        privacy=None,
+        noise="float",
+        seed=(1,),
+    )
+    release = learners.warm_start(bandit, rows, rewards).release
+    assert release.rows == 30
+    np.testing.assert_allclose(release.moment, rows.T @ rewards)
+
+
+@pytest.mark.parametrize("noise", ["float", "exact"])
+def test_the_insurance_section_has_every_rule_and_finds_the_best_plan(noise: str) -> None:
+    section = insurance(replace(TINY, noise=noise), logged())
+    check(section)
+    worth = {(row["model"], row["rule"]): row["value"] for row in section.rows}
+    assert {model for model, _ in worth} == {"any", *(model.name for model in MODELS)}
+    assert {rule for _, rule in worth} == {
+        "uniform",
+        "best single plan",
+        "ridge",
+        "learner",
+        "greedy",
+        "tight, UCB",
+        "nonprivate",
+    }
+    # The seeds are fixed. The best plan is worth 0.8 and a uniform choice 0.1.
+    assert worth["any", "best single plan"] > 0.6
+    assert abs(worth["any", "uniform"] - 0.1) < 0.2
+    assert worth["one per plan", "nonprivate"] > 0.6
+    (own,) = [row for row in section.rows if (row["model"], row["rule"]) == ("any", "uniform")]
+    assert own["above_uniform"] == own["t"] == 0.0
+
+
+def test_the_cancer_section_beats_a_coin_without_noise_and_repeats_itself() -> None:
+    sizes = replace(TINY, rounds=1_000)
+    section = cancer(sizes, records())
+    check(section)
+    assert cancer(sizes, records()).rows == section.rows
+    plain = [row["last_quarter"] for row in section.rows if row["epsilon"] is None]
+    assert min(plain) > 0.8  # with fixed seeds; a coin is right half of the time
+
+
+def test_the_coverage_section_has_every_world_and_time() -> None:
+    section = coverage(TINY, logged())
+    check(section)
+    assert {row["world"] for row in section.rows} >= set(WORLDS)
+    assert sum(str(row["world"]).startswith("insurance") for row in section.rows) == (
+        3 * (len(TINY.theta_norms) + 1) * len(TINY.factors)
+    )
+
+
+def test_coverage_counts_intervals_that_hold_the_truth() -> None:
+    bandit = learners.learner(
+        learners.unit_problem((2,), 1.0),
+        variant="nonprivate",
+        horizon=10,
+        privacy=None,
+        noise="float",
+        seed=(1,),
+    )
+    sets = np.array([[[1.0, 0.0], [0.0, 1.0]]])
+    prior = 2 / 2  # the variance of a direction before any release
+    truth = math.sqrt(prior) * np.array([1.0, 1.5])  # 80% reach to 1.28 deviations, 95% to 1.96
+    found = held(bandit.release, Posterior(), sets, truth)
+    np.testing.assert_allclose(found.every, [0.5, 1.0])
+    np.testing.assert_allclose(found.chosen, [0.5, 1.0])
+
+
+def test_the_command_prints_tables_or_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(suite.SECTIONS, "cancer", (lambda _, *rest: cancer(TINY, *rest), records))
+    shown = CliRunner().invoke(app, ["--only", "cancer"])
+    assert shown.exit_code == 0, shown.output
+    assert "last quarter" in " ".join(shown.output.split())
+    found = json.loads(CliRunner().invoke(app, ["--only", "cancer", "--json"]).output)
+    assert list(found["sections"]) == ["cancer"]
+    assert next(bar["verdict"] for bar in found["bars"]) in {"met", "missed"}
+
+
+def test_unknown_sections_and_noise_are_refused() -> None:
+    with pytest.raises(ParameterError, match="only"):
+        suite.run(TINY, only=["nothing"])
+    refused = CliRunner().invoke(app, ["--noise", "loud"])
+    assert isinstance(refused.exception, ParameterError)
