@@ -100,7 +100,6 @@ def play_radius(
     scores = np.empty(world.n_actions)
     released = totals[0]
     last = checkpoints[-1]
-    best_mean = arms.best_mean(world)
     regret = 0.0
     at = 0
     while at < checkpoints.size:
@@ -120,7 +119,7 @@ def play_radius(
         chosen = start + score.best(world.actions, start, weights, lower, bonus, scores)
 
         mean = world.means[chosen]
-        regret += best_mean - mean
+        regret += arms.best_mean(world, start) - mean
         for i in range(dim):
             action[i] = world.actions[i, chosen]
         reward = arms.reward(world_state, mean, world.reward_std, world.reward_bound)
@@ -168,7 +167,6 @@ def play_width(
     weights, action, row = np.empty(dim), np.empty(dim), np.empty(size)
     scores = np.empty(world.n_actions)
     batch = state.batch
-    best_mean = arms.best_mean(world)
     width.nothing(terms.theta_norm, basis, centre, spread, lean)
     rows, released, due = 0, 0, schedule.following(timing, 0)
     regret = 0.0
@@ -188,7 +186,7 @@ def play_width(
         )
 
         mean = world.means[chosen]
-        regret += best_mean - mean
+        regret += arms.best_mean(world, start) - mean
         for i in range(dim):
             action[i] = world.actions[i, chosen]
         reward = arms.reward(world_state, mean, world.reward_std, world.reward_bound)
@@ -259,7 +257,6 @@ def play_posterior(
     shifted, action, row = np.empty(dim), np.empty(dim), np.empty(size)
     scores, figures = np.empty(world.n_actions), np.zeros(2)
     batch = state.batch
-    best_mean = arms.best_mean(world)
     rows, released, due = 0, 0, schedule.following(timing, 0)
     share, scale = 1.0, 0.0
     regret = 0.0
@@ -281,7 +278,7 @@ def play_posterior(
             )
 
         mean = world.means[chosen]
-        regret += best_mean - mean
+        regret += arms.best_mean(world, start) - mean
         for i in range(dim):
             action[i] = world.actions[i, chosen]
         reward = arms.reward(world_state, mean, world.reward_std, world.reward_bound)
