@@ -165,9 +165,7 @@ def test_the_compiled_loop_plays_the_same_clusters(name: str, environment: Clust
     simulation = Simulation(
         environment=environment, mechanism=mechanism, rounds=rounds, policy=UCB()
     )
-    learner = LinUCB.from_mechanism(
-        mechanism, policy=UCB(), noise_source=SeededNoise(noise_seed)
-    )
+    learner = LinUCB.from_mechanism(mechanism, policy=UCB(), noise_source=SeededNoise(noise_seed))
     plain = np.cumsum(play(learner, environment.start(world_seed), rounds=rounds))
     at = simulation.checkpoints() - 1
     np.testing.assert_allclose(plain[at], run_seed(simulation, seed), rtol=1e-12)

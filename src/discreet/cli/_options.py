@@ -80,7 +80,8 @@ Horizon = Annotated[
     Any,  # int | str, which typer cannot declare
     typer.Option(
         "--horizon",
-        help="The most rounds that will ever be played; none if that is not known (windows and tight only).",
+        help="The most rounds that will ever be played; none if that is not known (windows and "
+        "tight only).",
         parser=horizon,
         metavar="N|none",
     ),

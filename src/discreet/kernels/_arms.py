@@ -31,8 +31,8 @@ NO_BAND = Band(0.0, 0.0, 0.0)
 class Groups(NamedTuple):
     """Groups of people, whose actions scatter around centres of their own."""
 
-    count: int
-    centres: F64  # (d, count * K), feature-major, a group after the other
+    number: int
+    centres: F64  # (d, number * K), feature-major, a group after the other
     spread: F64  # (d,), the deviation of each feature around its centre
 
 
@@ -117,7 +117,7 @@ def _refill_clusters(state: U64, world: WorldArrays) -> None:
     scales = np.zeros(total)
     means[:] = 0.0
     for start in range(0, total, count):
-        centre = random.below(state, groups.count) * count
+        centre = random.below(state, groups.number) * count
         for i in range(dim):
             spread, weight = groups.spread[i], theta[i]
             for k in range(count):
