@@ -503,8 +503,8 @@ EXPERIMENT = Experiment(
         "gap, fixed actions, arms, and groups of people whose features vary very unevenly. Rewards "
         "are plus or minus one and the horizon is 50,000,000. Beside them, at epsilon 1 and delta "
         f"0.1, stand LinUCB without privacy as in the paper ({LINUCB}, alpha one over the "
-        "horizon), tight, and on the sphere the paper's Gaussian variant. This experiment and its statements "
-        "are ours, not the paper's."
+        "horizon), tight, and on the sphere the paper's Gaussian variant. This experiment and its "
+        "statements are ours, not the paper's."
     ),
     sizes=SIZES,
     cells=cells,

@@ -344,9 +344,9 @@ EXPERIMENT = Experiment(
         "best action and the others change that? 5 features, 25 fresh actions a round, rewards "
         "of plus or minus one, epsilon 1, delta 0.1, horizon 50,000,000, alpha one over that. All "
         "play the same worlds. The paper's variants, tight and LinUCB without privacy (named "
-        "LinUCB (paper)) play by upper confidence bounds, as in the paper. Beside them stand the default "
-        "of this package, windows, and the same without noise, nonprivate, which play by the "
-        "posterior: these two are not part of the paper's experiment."
+        "LinUCB (paper)) play by upper confidence bounds, as in the paper. Beside them stand the "
+        "default of this package, windows, and the same without noise, nonprivate, which play by "
+        "the posterior: these two are not part of the paper's experiment."
     ),
     sizes=SIZES,
     cells=cells,
