@@ -137,7 +137,6 @@ def play_radius(
     scores = np.empty(world.n_actions)
     released = totals[0]
     last = checkpoints[-1]
-    best_mean = arms.best_mean(world)
     regret = 0.0
     at = 0
     while at < checkpoints.size:
@@ -156,7 +155,8 @@ def play_radius(
             bonus = 0.0
         chosen = start + score.best(world.actions, start, weights, lower, bonus, scores)
 
-        regret += best_mean - _play_row(world, world_state, chosen, action, row)
+        best = arms.best_mean(world, start)
+        regret += best - _play_row(world, world_state, chosen, action, row)
         starting = drawn[: draws * tree.carry(number[0] + 1, sharing.levels)]
         if len(starting) > 0:
             draw_nodes(noise_state, law, dim, starting, scratch)
@@ -200,7 +200,6 @@ def play_width(
     weights, action, row = np.empty(dim), np.empty(dim), np.empty(size)
     scores = np.empty(world.n_actions)
     batch = state.batch
-    best_mean = arms.best_mean(world)
     width.nothing(terms.theta_norm, basis, centre, spread, lean)
     rows, released, due = 0, 0, schedule.following(timing, 0)
     regret = 0.0
@@ -219,7 +218,8 @@ def play_width(
             world.actions, start, basis, weights, spread, lean, optimism, scores
         )
 
-        regret += best_mean - _play_row(world, world_state, chosen, action, row)
+        best = arms.best_mean(world, start)
+        regret += best - _play_row(world, world_state, chosen, action, row)
         for i in range(size):
             batch[i] += row[i]
         rows += 1
@@ -298,7 +298,6 @@ def play_posterior(
     shifted, action, row = np.empty(dim), np.empty(dim), np.empty(size)
     scores, figures = np.empty(world.n_actions), np.zeros(2)
     batch = state.batch
-    best_mean = arms.best_mean(world)
     rows, released, due = 0, 0, schedule.following(timing, 0)
     share, scale, bonus = 1.0, 0.0, 0.0
     regret = 0.0
@@ -317,7 +316,8 @@ def play_posterior(
                 shifted[i] += weights[i]
             chosen = start + score.best(world.actions, start, shifted, lower, bonus, scores)
 
-        regret += best_mean - _play_row(world, world_state, chosen, action, row)
+        best = arms.best_mean(world, start)
+        regret += best - _play_row(world, world_state, chosen, action, row)
         for i in range(size):
             batch[i] += row[i]
         rows += 1

@@ -110,12 +110,14 @@ class Outcome:
         mean, stderr = self.mean(), self.stderr()
         return {
             "variant": self.simulation.mechanism.variant,
+            "policy": _named(self.simulation.policy),
             "rounds": self.simulation.rounds,
             "seeds": len(self.seeds),
             "complete": len(self.seeds) == self.asked,
             "pseudo_regret": {
                 "mean": float(mean[-1]),
                 "stderr": None if np.isnan(stderr[-1]) else float(stderr[-1]),
+                "worst": float(self.final.max()),
                 "per_seed": [float(value) for value in self.final],
                 "curve": [
                     [int(at), float(value)] for at, value in zip(self.rounds, mean, strict=True)
@@ -128,6 +130,12 @@ class Outcome:
                 "a simulation's own noise is seeded and protects nobody",
             },
         }
+
+
+def _named(policy: Posterior | UCB | Thompson) -> dict[str, Any]:
+    """The name of a policy, and its numbers."""
+    numbers = policies.to_json(policy) or {}
+    return {"name": numbers.pop("rule"), **numbers}
 
 
 def run_seed(simulation: Simulation, seed: int, checkpoints: I64 | None = None) -> F64:
