@@ -39,9 +39,9 @@ def noise_of(variant: Named) -> str:
 
 
 class AsSimulated:
-    """`policies.Posterior`, with the draws that the compiled loop takes from a policy's stream."""
+    """`policies.PosteriorUCB`, with the draws that a compiled loop takes from its stream."""
 
-    def __init__(self, rule: policies.Posterior, seed: np.random.SeedSequence) -> None:
+    def __init__(self, rule: policies.PosteriorUCB, seed: np.random.SeedSequence) -> None:
         self.rule, self.state = rule, random.seed_state(seed)
 
     def choose(self, release: Release, actions: np.ndarray) -> policies.Choice:

@@ -33,6 +33,8 @@ from discreet.release.posterior import Estimate, Posterior
 
 Place = stores.Place
 
+_A_POLICY = "PosteriorUCB(), UCB(), Thompson() or greedy()"
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -178,9 +180,7 @@ class LinUCB:
         noise_source: NoiseSource | None,
         path: Place | None,
     ) -> None:
-        _require(
-            policy, policies.Policy | None, "policy", "Posterior(), UCB(), Thompson() or greedy()"
-        )
+        _require(policy, policies.Policy | None, "policy", _A_POLICY)
         curator = opening.begin(
             mechanism,
             source=noise_source,
@@ -329,7 +329,7 @@ class LinUCB:
     def _diagnose(self, release: Release) -> None:
         """Warn, once, if there will be no release or this one cannot tell actions apart."""
         self._diagnosed = release
-        if self._warned or not isinstance(self._policy, policies.Posterior):
+        if self._warned or not isinstance(self._policy, policies.PosteriorUCB):
             return
         found = diagnosis(release)
         if found.first_release > found.horizon or (found.release and not found.distinguishes):
@@ -445,7 +445,7 @@ def load(
         RewoundStateError: the state is older than what was released from it.
         StateFileError: what is stored is damaged, or of a newer version.
     """
-    _require(policy, policies.Policy | None, "policy", "Posterior(), UCB(), Thompson() or greedy()")
+    _require(policy, policies.Policy | None, "policy", _A_POLICY)
     curator, document = opening.open(
         path, source=noise_source, supplied=perturbations, known_head=ledger_head
     )

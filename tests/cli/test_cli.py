@@ -16,7 +16,7 @@ from discreet.learner import LinUCB
 from discreet.mechanism.variants import VARIANTS
 from discreet.privacy import Privacy
 from discreet.problem import Problem, Setting
-from discreet.release.policies import Posterior
+from discreet.release.policies import PosteriorUCB
 
 DEFAULT = ["plan", "--horizon=1e6", "--dim=3", "--epsilon=1", "--delta=1e-6"]
 TIGHT = [*DEFAULT, "--variant=tight"]
@@ -96,7 +96,7 @@ def test_the_default_is_what_the_learner_does() -> None:
     problem = Problem(dim=5, action_norm=1, reward_bound=1, theta_norm=1)
     learner = LinUCB(problem, horizon=300, privacy=Privacy(epsilon=1, delta=1e-6))
     assert played["policy"] == {"name": "posterior", **asdict(learner.policy)}
-    assert isinstance(learner.policy, Posterior)
+    assert isinstance(learner.policy, PosteriorUCB)
 
 
 def test_each_variant_plays_by_its_own_policy(variant) -> None:  # noqa: ANN001

@@ -15,7 +15,7 @@ from discreet.experiments import _variants as variants
 from discreet.experiments._play import CONTENDERS
 from discreet.learner import LinUCB
 from discreet.mechanism.variants import VARIANTS
-from discreet.release.policies import UCB, Posterior
+from discreet.release.policies import UCB, PosteriorUCB
 from discreet.report._numbers import ON_A_PAGE, Measured
 from discreet.simulation import Outcome, simulate
 
@@ -58,8 +58,8 @@ def test_the_default_plays_by_its_own_policy_and_the_paper_s_variants_by_theirs(
 ) -> None:
     for played, label in zip(result.comparisons[0].outcomes, CONTENDERS, strict=True):
         own = label in {"windows", "nonprivate"}
-        assert isinstance(played.simulation.policy, Posterior if own else UCB)
-        assert played.simulation.policy == (Posterior() if own else UCB())
+        assert isinstance(played.simulation.policy, PosteriorUCB if own else UCB)
+        assert played.simulation.policy == (PosteriorUCB() if own else UCB())
 
 
 def test_every_variant_plays_every_seed_at_every_gap(result: demo.DemoResult) -> None:

@@ -14,7 +14,7 @@ from discreet.mechanism.noise.sources import SeededNoise
 from discreet.mechanism.schedules import Schedule, batches, every_round, geometric
 from discreet.mechanism.strategies import Optimised, SquareRoot, independent
 from discreet.mechanism.variants import VARIANTS, Named, TreeVariant, calibrate, named
-from discreet.release.policies import UCB, Posterior
+from discreet.release.policies import UCB, PosteriorUCB
 from discreet.simulation import Simulation, run_seed
 from discreet.simulation._simulate import streams
 from discreet.simulation.environments import Basis, Environment, Fixed, Sphere, play
@@ -192,7 +192,7 @@ def test_learner_and_simulator_take_the_same_path(form: str, environment: Enviro
         variant=row,
         noise="float",  # as in the simulator
         noise_source=SeededNoise(noise_seed),
-        policy=AsSimulated(rule, policy_seed) if isinstance(rule, Posterior) else None,
+        policy=AsSimulated(rule, policy_seed) if isinstance(rule, PosteriorUCB) else None,
     )
     plain = np.cumsum(play(learner, environment.start(world_seed), rounds=horizon))
     np.testing.assert_allclose(plain[simulation.checkpoints() - 1], compiled, rtol=1e-12)
@@ -203,17 +203,17 @@ def test_learner_and_simulator_take_the_same_path(form: str, environment: Enviro
 @pytest.mark.parametrize(
     "rule",
     [
-        Posterior(uniform=0.2),
-        Posterior(dither=0.0),
-        Posterior(growth=0.7),
-        Posterior(dither=3.0, deviations=0.5),
+        PosteriorUCB(uniform=0.2),
+        PosteriorUCB(dither=0.0),
+        PosteriorUCB(growth=0.7),
+        PosteriorUCB(dither=3.0, deviations=0.5),
         UCB(),
         UCB(optimism=0.1),
     ],
     ids=str,
 )
 def test_they_do_by_any_rule(
-    variant_name: str, environment: Environment, rule: Posterior | UCB
+    variant_name: str, environment: Environment, rule: PosteriorUCB | UCB
 ) -> None:
     row = EARLY if variant_name == "windows" else named(variant_name)
     horizon, seed = 400, 5
@@ -227,7 +227,7 @@ def test_they_do_by_any_rule(
     learner = LinUCB.from_mechanism(
         mechanism,
         noise_source=SeededNoise(noise_seed),
-        policy=AsSimulated(rule, policy_seed) if isinstance(rule, Posterior) else rule,
+        policy=AsSimulated(rule, policy_seed) if isinstance(rule, PosteriorUCB) else rule,
     )
     plain = np.cumsum(play(learner, environment.start(world_seed), rounds=horizon))
     compiled = run_seed(simulation, seed)

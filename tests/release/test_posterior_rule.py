@@ -17,7 +17,7 @@ from discreet.errors import ParameterError, ShapeError, UninformedWarning
 from discreet.kernels import _posterior as kernel
 from discreet.mechanism.variants import Named, named
 from discreet.release import policies
-from discreet.release.policies import UCB, Choice, Posterior, Thompson, greedy
+from discreet.release.policies import UCB, Choice, PosteriorUCB, Thompson, greedy
 from discreet.release.posterior import posterior
 from discreet.simulation import Simulation
 from discreet.simulation.environments import Sphere
@@ -30,12 +30,12 @@ UNIT = Problem(dim=DIM, action_norm=1, reward_bound=1, theta_norm=1)
 THETA = np.array([0.6, -0.3, 0.2])
 LOOSE = Privacy(epsilon=20.0, delta=0.1)
 RULES = [
-    Posterior(),
-    Posterior(uniform=0.3),
-    Posterior(dither=4.0),
-    Posterior(dither=0.0),
-    Posterior(growth=2.0, dither=2.0),
-    Posterior(dither=2.0, deviations=0.0, uniform=0.05),
+    PosteriorUCB(),
+    PosteriorUCB(uniform=0.3),
+    PosteriorUCB(dither=4.0),
+    PosteriorUCB(dither=0.0),
+    PosteriorUCB(growth=2.0, dither=2.0),
+    PosteriorUCB(dither=2.0, deviations=0.0, uniform=0.05),
 ]
 each_rule = pytest.mark.parametrize("rule", RULES, ids=str)
 
@@ -67,7 +67,7 @@ def some_actions(seed: int = 0, count: int = ACTIONS) -> F64:
     return unit_rows(np.random.default_rng(seed), count, DIM)
 
 
-def by_hand(rule: Posterior, release: Release, actions: F64) -> F64:
+def by_hand(rule: PosteriorUCB, release: Release, actions: F64) -> F64:
     """The share of tilts for which each action is best, with the covariance written out."""
     known = release.posterior
     scale = rule.dither / math.sqrt(known.prior)
@@ -174,7 +174,7 @@ def test_noise_of_another_law_has_no_posterior() -> None:
             environment=Sphere(dim=DIM, n_actions=4),
             mechanism=mechanism,
             rounds=50,
-            policy=Posterior(),
+            policy=PosteriorUCB(),
         )
 
 
@@ -183,7 +183,7 @@ def test_noise_of_another_law_has_no_posterior() -> None:
 
 @each_rule
 def test_probabilities_are_shares_of_tilts_and_sum_up_to_one(
-    rule: Posterior, release: Release
+    rule: PosteriorUCB, release: Release
 ) -> None:
     for seed in range(20):
         actions = some_actions(seed)
@@ -195,13 +195,13 @@ def test_probabilities_are_shares_of_tilts_and_sum_up_to_one(
 
 def test_some_of_them_are_neither_nothing_nor_everything(release: Release) -> None:
     # Otherwise the test above would say little.
-    found = [Posterior(dither=4.0).probabilities(release, some_actions(s)) for s in range(20)]
+    found = [PosteriorUCB(dither=4.0).probabilities(release, some_actions(s)) for s in range(20)]
     assert sum(((p > 0) & (p < 1)).sum() for p in found) > 20
 
 
 @each_rule
 def test_choices_come_as_often_as_their_probabilities_say(
-    rule: Posterior, release: Release
+    rule: PosteriorUCB, release: Release
 ) -> None:
     # Draws cannot be seeded. Chi-square at 1e-6, six rules: together 6e-6.
     actions, count = some_actions(7), 6_000
@@ -221,7 +221,7 @@ def test_choices_come_as_often_as_their_probabilities_say(
 
 
 def test_tilts_are_other_ones_after_each_release(release: Release) -> None:
-    rule, actions = Posterior(dither=4.0), some_actions(7)
+    rule, actions = PosteriorUCB(dither=4.0), some_actions(7)
     later = replace(release, number=release.number + 1)
     assert later.number == release.number + 1
     np.testing.assert_array_equal(later.posterior.centre, release.posterior.centre)
@@ -231,7 +231,7 @@ def test_tilts_are_other_ones_after_each_release(release: Release) -> None:
 @each_rule
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_before_the_first_release_all_actions_are_equally_probable(
-    rule: Posterior, count: int
+    rule: PosteriorUCB, count: int
 ) -> None:
     nothing = LinUCB(UNIT, horizon=100, privacy=TARGET).release
     found = rule.probabilities(nothing, some_actions(1, count))
@@ -239,7 +239,7 @@ def test_before_the_first_release_all_actions_are_equally_probable(
 
 
 @each_rule
-def test_they_are_if_a_release_cannot_tell_them_apart(rule: Posterior) -> None:
+def test_they_are_if_a_release_cannot_tell_them_apart(rule: PosteriorUCB) -> None:
     learner = LinUCB(UNIT, horizon=100, privacy=Privacy(epsilon=0.05, delta=1e-6), variant=EARLY)
     for _ in range(4):
         learner.learn(learner.choose(np.eye(DIM)), 1.0)
@@ -252,22 +252,22 @@ def test_they_are_if_a_release_cannot_tell_them_apart(rule: Posterior) -> None:
 def test_with_much_known_the_best_action_is_nearly_certain() -> None:
     release = informed(rows=3_000).release
     actions = np.array([THETA, -THETA, [0.2, 0.9, 0.0]]) / np.linalg.norm(THETA) * 0.9
-    assert Posterior().probabilities(release, actions)[0] > 0.9
-    assert Posterior(uniform=0.3).probabilities(release, actions)[1] == pytest.approx(0.1)
+    assert PosteriorUCB().probabilities(release, actions)[0] > 0.9
+    assert PosteriorUCB(uniform=0.3).probabilities(release, actions)[1] == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("name", ["deviations", "growth", "dither", "uniform"])
 @pytest.mark.parametrize("value", [-1e-9, math.nan, math.inf, "1", True])
 def test_numbers_of_the_rule_that_make_no_sense_are_refused(name: str, value: object) -> None:
     with pytest.raises(ParameterError) as refused:
-        Posterior(**{name: value})
+        PosteriorUCB(**{name: value})
     assert refused.value.parameter == name
 
 
 def test_a_uniform_share_of_more_than_one_is_refused() -> None:
-    assert Posterior(uniform=1.0).uniform == 1.0
+    assert PosteriorUCB(uniform=1.0).uniform == 1.0
     with pytest.raises(ParameterError, match="uniform: "):
-        Posterior(uniform=1.01)
+        PosteriorUCB(uniform=1.01)
 
 
 @pytest.mark.parametrize(
@@ -291,9 +291,9 @@ def test_each_variant_has_its_own_rule(variant: Named) -> None:
     usual = policies.usual(learner.mechanism)
     assert learner.policy == usual
     if variant.name == "windows":
-        assert usual == Posterior()
+        assert usual == PosteriorUCB()
     elif variant.name == "nonprivate":  # it never forgets, so optimism must not stop growing
-        assert isinstance(usual, Posterior)
+        assert isinstance(usual, PosteriorUCB)
         assert usual.growth > 0
     else:
         assert usual == UCB()

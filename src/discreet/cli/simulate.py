@@ -82,7 +82,7 @@ def simulate(
     deviations: Annotated[
         float | None,
         typer.Option(
-            help="Posterior deviations that are added to an estimate (posterior only). "
+            help="PosteriorUCB deviations that are added to an estimate (posterior only). "
             r"\[default: the policy's]"
         ),
     ] = None,

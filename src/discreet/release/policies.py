@@ -17,7 +17,7 @@ from discreet.mechanism import Mechanism
 from discreet.release._release import Release
 from discreet.release.posterior import Rule
 
-__all__ = ["UCB", "Choice", "Policy", "Posterior", "Thompson", "greedy", "usual"]
+__all__ = ["UCB", "Choice", "Policy", "PosteriorUCB", "Thompson", "greedy", "usual"]
 
 _F64 = NDArray[np.float64]
 _NEVER_FORGETS = 0.8  # growth of the optimism where there is no noise
@@ -45,7 +45,7 @@ class Policy(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Posterior:
+class PosteriorUCB:
     """The default: the likeliest action with some optimism, and some variety.
 
     Each action is scored by its posterior mean plus ``deviations`` posterior deviations, after
@@ -146,8 +146,8 @@ class Thompson:
         return Choice(region.best_of_a_draw(actions, self.optimism, normals))
 
 
-RULES: dict[str, type[Posterior] | type[UCB] | type[Thompson]] = {
-    "posterior": Posterior,
+RULES: dict[str, type[PosteriorUCB] | type[UCB] | type[Thompson]] = {
+    "posterior": PosteriorUCB,
     "ucb": UCB,
     "thompson": Thompson,
 }
@@ -177,5 +177,5 @@ def greedy() -> UCB:
 def usual(mechanism: Mechanism) -> Policy:
     """The policy that a learner with this mechanism plays by unless another is given."""
     if mechanism.policy == "posterior" and mechanism.strategy is None:
-        return Posterior(deviations=0.0, growth=_NEVER_FORGETS)
+        return PosteriorUCB(deviations=0.0, growth=_NEVER_FORGETS)
     return greedy() if mechanism.policy == "greedy" else RULES[mechanism.policy]()

@@ -30,7 +30,7 @@ _PRIOR = 2.0  # the stated prior variance of the parameter, in multiples of thet
 
 
 Rule = tuple[float, float, float, float]
-"""The numbers of `policies.Posterior`: deviations, growth, dither, uniform."""
+"""The numbers of `policies.PosteriorUCB`: deviations, growth, dither, uniform."""
 
 
 class Estimate(NamedTuple):
@@ -121,7 +121,7 @@ class Posterior:
         return float(kernel.uniform_share(wanted, self.stated, self._figures))
 
     def drawn(self, actions: _F64, rule: Rule, coin: float, found: _F64) -> int:
-        """The action that a uniform number stands for, under the rule of `policies.Posterior`.
+        """The action that a uniform number stands for, under the rule of `policies.PosteriorUCB`.
 
         Args:
             actions: the decision set, shape (K, d).
