@@ -20,7 +20,6 @@ MODULES = {
     "discreet.theory": "Regret bounds.",
     "discreet.release.posterior": "What a release says about the parameter: a model.",
     "discreet.release.confidence": "What a release is proven to say about the parameter.",
-    "discreet.release.diagnosis": "How much a release says, in words.",
     "discreet.release.policies": "How a release becomes a choice.",
     "discreet.release.ledger": "All releases of a learner.",
     "discreet.simulation": "Many rounds in synthetic worlds.",

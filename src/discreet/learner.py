@@ -26,8 +26,8 @@ from discreet.mechanism.noise.sources import NoiseSource
 from discreet.privacy import Guarantee, Privacy
 from discreet.problem import Problem
 from discreet.release import Release, policies
+from discreet.release._diagnosis import Diagnosis, diagnosis
 from discreet.release.confidence import Region
-from discreet.release.diagnosis import Diagnosis, diagnosis
 from discreet.release.ledger import Ledger
 from discreet.release.posterior import Estimate, Posterior
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from discreet import _checks as checks
 from discreet.errors import ParameterError
 from discreet.kernels import _linalg as linalg
+from discreet.kernels import _posterior as posterior
 from discreet.kernels import _sums as sums
 from discreet.kernels import _width as width
 from discreet.kernels._noise import Noise
@@ -27,6 +28,8 @@ from discreet.problem import Setting
 from discreet.theory import NoiseBounds, RadiusTerms, radius_terms
 
 F64 = NDArray[np.float64]
+
+_PRIOR = 2.0  # the parameter's variance in one direction, in multiples of theta_norm^2 / d
 
 
 POLICIES = ("posterior", "ucb", "thompson", "greedy")
@@ -167,6 +170,26 @@ class Mechanism:
             variance=self.setting.problem.reward_subgaussian**2,
             theta_norm=float(self.setting.problem.theta_norm),
             prior=float(self.confidence.prior),
+        )
+
+    @cached_property
+    def posterior_terms(self) -> posterior.Known:
+        """What the posterior is made of besides the release and its noise."""
+        bounds, problem = self.bounds, self.setting.problem
+        exact = bounds is not None and bounds.rho_min == bounds.rho_max == self.shift
+        if not (isinstance(self.noise, HasTwoScales) or (self.noise is None and exact)):
+            raise ParameterError(
+                "variant",
+                f"{self.variant!r} has noise of another law than the posterior is made for; use "
+                "the confidence set and policy=UCB()",
+            )
+        return posterior.Known(
+            variance=problem.reward_subgaussian**2,
+            theta_norm=problem.theta_norm,
+            square=problem.action_norm**2,
+            prior=_PRIOR * problem.theta_norm**2 / problem.dim,
+            starts=np.cumsum((0, *problem.blocks)),
+            halvings=posterior.HALVINGS,
         )
 
     @cached_property

@@ -329,6 +329,18 @@ class Windows:
         for name in ("variance", "draw", "share", "full"):
             object.__setattr__(self, name, checks.positive(name, getattr(self, name)))
 
+    @staticmethod
+    def draw_variance(problem: Problem, *, gram_std: float, moment_std: float) -> float:
+        """The variance that one draw adds to moment - gram @ theta, on average of directions.
+
+        Args:
+            problem: the stated bounds; theta is as long as they allow.
+            gram_std: the deviation of the Gram matrix's noise, off the diagonal.
+            moment_std: that of the moment's noise.
+        """
+        square = problem.theta_norm**2 * (1 + 1 / problem.dim)
+        return moment_std**2 + square * gram_std**2
+
     @classmethod
     def fitted(
         cls, schedule: Schedule, problem: Problem, *, gram_std: float, moment_std: float
@@ -341,7 +353,7 @@ class Windows:
             gram_std: of one draw, off the diagonal.
             moment_std: of one draw.
         """
-        draw = draw_variance(problem, gram_std=gram_std, moment_std=moment_std)
+        draw = cls.draw_variance(problem, gram_std=gram_std, moment_std=moment_std)
         variance, share = problem.reward_subgaussian**2, problem.action_norm**2 / problem.dim
         return cls(
             schedule=schedule,
@@ -440,18 +452,6 @@ class Windows:
 
 
 _FULL = 6.0  # rows bring full information until it is this many times the noise of one draw
-
-
-def draw_variance(problem: Problem, *, gram_std: float, moment_std: float) -> float:
-    """The variance that one draw adds to moment - gram @ theta, on the average of directions.
-
-    Args:
-        problem: the stated bounds; theta is as long as they allow.
-        gram_std: the deviation of the Gram matrix's noise, off the diagonal.
-        moment_std: that of the moment's noise.
-    """
-    square = problem.theta_norm**2 * (1 + 1 / problem.dim)
-    return moment_std**2 + square * gram_std**2
 
 
 class _Written(_PlainSums):

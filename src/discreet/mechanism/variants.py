@@ -24,7 +24,7 @@ from discreet.mechanism.noise import _discrete_gaussian
 from discreet.mechanism.noise import _gaussian as gaussian
 from discreet.mechanism.noise import _wishart as wishart
 from discreet.mechanism.schedules import Schedule, every_round, hybrid
-from discreet.mechanism.strategies import Buffered, Strategy, Windows, draw_variance
+from discreet.mechanism.strategies import Buffered, Strategy, Windows
 from discreet.privacy import Guarantee, Privacy, required
 from discreet.problem import Problem, Setting
 from discreet.theory import NoiseBounds
@@ -331,7 +331,7 @@ class Windowed(_OwnShift):
         Returns:
             The schedule.
         """
-        noise = math.sqrt(draw_variance(problem, gram_std=gram_std, moment_std=moment_std))
+        noise = math.sqrt(Windows.draw_variance(problem, gram_std=gram_std, moment_std=moment_std))
         noise /= problem.action_norm * problem.reward_bound
         first = max(problem.dim, int(self.start * math.sqrt(problem.dim) * noise))
         return hybrid(start=min(first, _LATEST), ratio=self.growth, root=self.root)

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from discreet import _checks as checks
 from discreet.mechanism import Mechanism
 from discreet.release._release import Release
-from discreet.release.posterior import Rule
 
 __all__ = ["UCB", "Choice", "Policy", "PosteriorUCB", "Thompson", "greedy", "usual"]
 
@@ -89,7 +88,7 @@ class PosteriorUCB:
         return Choice(index, found.item(index))
 
     @property
-    def _rule(self) -> Rule:
+    def _rule(self) -> tuple[float, float, float, float]:
         return self.deviations, self.growth, self.dither, self.uniform
 
 

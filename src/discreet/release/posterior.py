@@ -14,10 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from discreet import _checks as checks
-from discreet.errors import ParameterError, ShapeError
+from discreet.errors import ShapeError
 from discreet.kernels import _posterior as kernel
-from discreet.mechanism import Mechanism
-from discreet.mechanism._cost import HasTwoScales
 from discreet.mechanism._read_only import read_only
 
 if TYPE_CHECKING:
@@ -26,11 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["Estimate", "Posterior", "posterior"]
 
 _F64 = NDArray[np.float64]
-_PRIOR = 2.0  # the stated prior variance of the parameter, in multiples of theta_norm^2 / d
-
-
-Rule = tuple[float, float, float, float]
-"""The numbers of `policies.PosteriorUCB`: deviations, growth, dither, uniform."""
 
 
 class Estimate(NamedTuple):
@@ -120,7 +113,9 @@ class Posterior:
             return 1.0
         return float(kernel.uniform_share(wanted, self.stated, self._figures))
 
-    def drawn(self, actions: _F64, rule: Rule, coin: float, found: _F64) -> int:
+    def drawn(
+        self, actions: _F64, rule: tuple[float, float, float, float], coin: float, found: _F64
+    ) -> int:
         """The action that a uniform number stands for, under the rule of `policies.PosteriorUCB`.
 
         Args:
@@ -137,7 +132,7 @@ class Posterior:
         features = actions.T.copy()
         return int(kernel.drawn(features, self.weights, self.factor, *known, coin, found))
 
-    def _plan(self, rule: Rule) -> tuple[float, _F64, float]:
+    def _plan(self, rule: tuple[float, float, float, float]) -> tuple[float, _F64, float]:
         """What a rule comes to with this release: optimism, tilts and the uniform share."""
         deviations, growth, dither, uniform = rule
         bonus = float(kernel.bonus(deviations, growth, self.rows))
@@ -146,7 +141,7 @@ class Posterior:
         return self._plans[rule]
 
     @cached_property
-    def _plans(self) -> dict[Rule, tuple[float, _F64, float]]:
+    def _plans(self) -> dict[tuple[float, float, float, float], tuple[float, _F64, float]]:
         return {}
 
     @cached_property
@@ -170,7 +165,7 @@ def posterior(release: "Release", *, halvings: int = kernel.HALVINGS) -> Posteri
     """
     mechanism = release.mechanism
     dim = release.moment.size
-    known = known_of(mechanism, halvings=halvings)
+    known = mechanism.posterior_terms._replace(halvings=halvings)
     lower, weights, centre = np.zeros((dim, dim)), np.zeros(dim), np.zeros(dim)
     figures = np.array([known.prior, 0.0])
     if release.number == 0:
@@ -191,33 +186,4 @@ def posterior(release: "Release", *, halvings: int = kernel.HALVINGS) -> Posteri
         prior=float(figures[kernel.PRIOR]),
         stated=known.prior,
         known=float(figures[kernel.KNOWN]),
-    )
-
-
-def known_of(mechanism: Mechanism, *, halvings: int = kernel.HALVINGS) -> kernel.Known:
-    """What the posterior is made of besides the release, for compiled code.
-
-    Args:
-        mechanism: with Gaussian noise, or with none.
-        halvings: as for `posterior`.
-
-    Raises:
-        ParameterError: the noise is of another law, or not known at all.
-    """
-    bounds = mechanism.bounds
-    exact = bounds is not None and bounds.rho_min == bounds.rho_max == mechanism.shift
-    if not (isinstance(mechanism.noise, HasTwoScales) or (mechanism.noise is None and exact)):
-        raise ParameterError(
-            "variant",
-            f"{mechanism.variant!r} has noise of another law than the posterior is made for; use "
-            "the confidence set and policy=UCB()",
-        )
-    problem = mechanism.setting.problem
-    return kernel.Known(
-        variance=problem.reward_subgaussian**2,
-        theta_norm=problem.theta_norm,
-        square=problem.action_norm**2,
-        prior=_PRIOR * problem.theta_norm**2 / problem.dim,
-        starts=np.cumsum((0, *problem.blocks)),
-        halvings=halvings,
     )

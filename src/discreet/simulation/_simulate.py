@@ -22,7 +22,6 @@ from discreet.kernels import _sums as sums
 from discreet.mechanism import Mechanism
 from discreet.release import Release, policies
 from discreet.release.policies import UCB, PosteriorUCB, Thompson
-from discreet.release.posterior import known_of
 from discreet.simulation.environments import Environment, World
 
 F64 = NDArray[np.float64]
@@ -53,7 +52,7 @@ class Simulation:
             raise ParameterError("policy", "must be a PosteriorUCB, UCB or Thompson in simulations")
         object.__setattr__(self, "policy", policy)
         if isinstance(policy, PosteriorUCB):
-            known_of(self.mechanism)
+            _ = self.mechanism.posterior_terms  # or an error that says why not
         object.__setattr__(self, "rounds", checks.count("rounds", self.rounds))
         self.mechanism.require_playable()
         horizon = self.mechanism.setting.horizon
@@ -275,7 +274,7 @@ def _played(simulation: Simulation, seed: int, checkpoints: I64) -> tuple[F64, s
             mechanism.schedule.timing,
             numbers,
             spreads,
-            known_of(mechanism),
+            mechanism.posterior_terms,
             releases,
             rounds.PosteriorRule(policy.deviations, policy.growth, policy.dither, policy.uniform),
             *ends,

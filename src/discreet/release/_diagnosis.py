@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from discreet.errors import ParameterError
 from discreet.release._release import Release
 
-__all__ = ["Diagnosis", "diagnosis"]
-
 _LITTLE = 0.5  # of the best-known direction: below it most of what is played is a guess
 
 
