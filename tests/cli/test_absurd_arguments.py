@@ -181,7 +181,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("stored") / "bandit"
     problem = Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
     privacy = Privacy(epsilon=1, delta=1e-6)
-    with LinUCB(problem, horizon=40, privacy=privacy, path=path) as bandit:
+    with LinUCB(problem, horizon=40, privacy=privacy, variant="tight", path=path) as bandit:
         for _ in range(40):
             bandit.learn(bandit.choose([[1.0, 0.0]]), 1.0)
     return str(path)

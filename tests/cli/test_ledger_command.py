@@ -27,7 +27,7 @@ def sha(number: int) -> str:
 def stored(path: Path, rounds: int) -> LinUCB:
     problem = Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
     privacy = Privacy(epsilon=1, delta=1e-6)
-    bandit = LinUCB(problem, horizon=100, privacy=privacy, path=path)
+    bandit = LinUCB(problem, horizon=100, privacy=privacy, variant="tight", path=path)
     for _ in range(rounds):
         bandit.learn(bandit.choose([[1.0, 0.0]]), 1.0)
     return bandit
