@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from discreet._checks import count
@@ -85,6 +86,7 @@ def policy(mechanism: Any, name: str | None, **numbers: float | None) -> Any:  #
 
     name = mechanism.policy if name is None else name
     maker = one_of("policy", name, {**policies.RULES, "greedy": policies.greedy})
+    own = policies.usual(mechanism) if name == mechanism.policy else maker()
     given = {key: number for key, number in numbers.items() if number is not None}
     owners = {
         key: [rule for rule, kind in policies.RULES.items() if key in kind.__dataclass_fields__]
@@ -95,7 +97,7 @@ def policy(mechanism: Any, name: str | None, **numbers: float | None) -> Any:  #
             raise ParameterError(
                 key, f"has no meaning for policy {name!r}, only for {' and '.join(rules)}"
             )
-    return maker(**given)
+    return replace(own, **given)
 
 
 def workers(jobs: int | None) -> int:

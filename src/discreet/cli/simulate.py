@@ -82,8 +82,15 @@ def simulate(
     deviations: Annotated[
         float | None,
         typer.Option(
-            help="PosteriorUCB deviations that are added to an estimate (posterior only). "
+            help="Posterior deviations that are added to an estimate (posterior only). "
             r"\[default: the policy's]"
+        ),
+    ] = None,
+    growth: Annotated[
+        float | None,
+        typer.Option(
+            help="How many more deviations for each unit of the root of the logarithm of the rows "
+            r"(posterior only). \[default: the policy's]"
         ),
     ] = None,
     dither: Annotated[
@@ -158,6 +165,7 @@ def simulate(
             policy,
             optimism=optimism,
             deviations=deviations,
+            growth=growth,
             dither=dither,
             uniform=uniform,
         ),

@@ -84,7 +84,7 @@ class Play:
             environment=self._environment(),
             mechanism=mechanism,
             rounds=self.rounds,
-            policy=policies.RULES[self.policy or mechanism.policy](),
+            policy=policies.RULES[self.policy]() if self.policy else policies.usual(mechanism),
         )
 
     def mechanism(self) -> Mechanism:
