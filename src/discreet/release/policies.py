@@ -19,7 +19,7 @@ from discreet.release._release import Release
 __all__ = ["UCB", "Choice", "Policy", "PosteriorUCB", "Thompson", "greedy", "usual"]
 
 _F64 = NDArray[np.float64]
-_NEVER_FORGETS = 0.8  # growth of the optimism where there is no noise
+_STILL = {"deviations": 0.0, "growth": 0.8}  # without noise no estimate moves by itself
 
 
 class Choice(NamedTuple):
@@ -55,17 +55,16 @@ class PosteriorUCB:
 
     Attributes:
         deviations: how many posterior deviations are added to an estimate.
-        growth: how many more for each unit of sqrt(ln(rows)). Sums that never forget need some:
-            an action that was unlucky early on would never be tried again otherwise. Windows
-            forget, so what is known of such an action fades by itself.
+        growth: how many more for each unit of sqrt(ln(rows)), so that an action that was unlucky
+            early on is tried again some day.
         dither: how wide tilts are, in multiples of the prior's deviation where nothing is known.
         uniform: a share of choices that is made uniformly, so that every action is chosen now and
             then and logs can be evaluated for other policies.
     """
 
-    deviations: float = 1.25
-    growth: float = 0.0
-    dither: float = 0.25
+    deviations: float = 0.75
+    growth: float = 0.35
+    dither: float = 0.3
     uniform: float = 0.0
 
     def __post_init__(self) -> None:
@@ -176,5 +175,5 @@ def greedy() -> UCB:
 def usual(mechanism: Mechanism) -> Policy:
     """The policy that a learner with this mechanism plays by unless another is given."""
     if mechanism.policy == "posterior" and mechanism.strategy is None:
-        return PosteriorUCB(deviations=0.0, growth=_NEVER_FORGETS)
+        return PosteriorUCB(**_STILL)
     return greedy() if mechanism.policy == "greedy" else RULES[mechanism.policy]()
