@@ -1,6 +1,7 @@
 """What several tests need: seeded noise, random unit rows, the learner's whole state."""
 
 import hashlib
+import math
 import shutil
 import sys
 from collections.abc import Callable, Iterable
@@ -11,14 +12,19 @@ from typing import Any
 import numpy as np
 import psycopg
 
-from discreet import LinUCB, Privacy, Problem, load
+from discreet import LinUCB, Privacy, Problem, Release, load
 from discreet.curator.records import Head
 from discreet.curator.store import Commit, Place, Store
 from discreet.errors import StoreError
+from discreet.kernels import _posterior as posterior
+from discreet.kernels import _random as random
 from discreet.mechanism.noise.sources import NoiseSource, SeededNoise
-from discreet.mechanism.variants import Named, TreeVariant, named
+from discreet.mechanism.variants import Named, TreeVariant, Windowed, named
+from discreet.release import policies
 
 TARGET = Privacy(epsilon=1.0, delta=1e-6)
+EARLY = Windowed(start=1e-3)
+"""The default, but for its first release, which is after as many rows as there are features."""
 
 
 def target(variant: Named) -> Privacy | None:
@@ -30,6 +36,34 @@ def noise_of(variant: Named) -> str:
     """The default, exact noise, for variants that have it."""
     wishart = isinstance(variant, TreeVariant) and variant.family is named("wishart").family
     return "float" if wishart else "exact"
+
+
+class AsSimulated:
+    """`policies.PosteriorUCB`, with the draws that a compiled loop takes from its stream."""
+
+    def __init__(self, rule: policies.PosteriorUCB, seed: np.random.SeedSequence) -> None:
+        self.rule, self.state = rule, random.seed_state(seed)
+
+    def choose(self, release: Release, actions: np.ndarray) -> policies.Choice:
+        known, probabilities = release.posterior, self.rule.probabilities(release, actions)
+        share = known.share(self.rule.uniform)
+        if share > 0.0 and random.uniform(self.state) < share:
+            index = int(random.below(self.state, len(actions)))
+        else:
+            shift = np.zeros(known.centre.size)
+            if self.rule.dither > 0.0:
+                which = int(random.below(self.state, posterior.TILTS))
+                scale = self.rule.dither / math.sqrt(known.prior)
+                posterior.tilt(release.number, which, known.factor, scale, shift)
+            unit = np.tril(known.factor, -1) + np.eye(len(known.factor))
+            centre = known.centre + np.linalg.solve(unit.T, shift)
+            bonus = self.rule.deviations
+            bonus += self.rule.growth * math.sqrt(math.log(max(1, release.rows)))
+            scores = actions @ centre + bonus * known.deviations(actions)
+            index = int(scores.argmax())
+            assert probabilities[index] >= (1 - share) / posterior.TILTS
+        assert probabilities[index] >= share / len(actions)
+        return policies.Choice(index, float(probabilities[index]))
 
 
 def seeded(seed: int) -> SeededNoise:

@@ -207,7 +207,15 @@ def test_the_wishart_regret_bound_exceeds_its_corollary_by_a_fourth_root_only(
 
 
 def release_of(gram: np.ndarray, moment: np.ndarray, rows: int, mechanism: Mechanism) -> Release:
-    return Release(number=rows, rows=rows, gram=gram, moment=moment, mechanism=mechanism)
+    return Release(
+        number=rows,
+        rows=rows,
+        gram=gram,
+        moment=moment,
+        spread=1.0,
+        weight=float(rows),
+        mechanism=mechanism,
+    )
 
 
 def mechanism_with(setting: Setting, bounds: NoiseBounds) -> Mechanism:

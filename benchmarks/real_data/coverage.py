@@ -14,7 +14,7 @@ from discreet import LinUCB
 from discreet.mechanism.variants import calibrate, named
 from discreet.privacy import Privacy
 from discreet.release import Release
-from discreet.release.policies import Posterior
+from discreet.release.policies import PosteriorUCB
 from discreet.simulation import Simulation, release_after
 from discreet.simulation.environments import Basis, Environment, Fixed, Sphere
 
@@ -38,7 +38,7 @@ class Shares(NamedTuple):
     chosen: F64  # of the action that is chosen, by the policy's probabilities
 
 
-def held(release: Release, policy: Posterior, sets: F64, truth: F64) -> Shares:
+def held(release: Release, policy: PosteriorUCB, sets: F64, truth: F64) -> Shares:
     """How often intervals of a release hold the truth.
 
     Args:
@@ -126,7 +126,7 @@ def _synthetic(environment: Environment, sizes: Sizes) -> Iterator[tuple[int, li
         for seed in range(sizes.worlds):
             release, world = release_after(what, seed, time)
             sets = np.array([world.decision_set() for _ in range(fresh)])
-            found.append(held(release, Posterior(), sets, world.theta))
+            found.append(held(release, PosteriorUCB(), sets, world.theta))
         yield time, found
 
 
@@ -146,7 +146,7 @@ def _sampled(
             drawn = rng.integers(0, len(rows), first * factor - bandit.rows)
             learners.warm_start(bandit, rows[drawn], data.rewards[drawn])
             people = sets[rng.integers(0, len(sets), sizes.sets)]
-            shares = held(bandit.release, Posterior(), people, truth)
+            shares = held(bandit.release, PosteriorUCB(), people, truth)
             found.setdefault(first * factor, []).append(shares)
     yield from found.items()
 

@@ -12,9 +12,9 @@ from discreet.errors import UninformedWarning
 from discreet.mechanism.noise.sources import SeededNoise
 from discreet.privacy import Privacy
 from discreet.release import Release
-from discreet.release.policies import Policy, Posterior
+from discreet.release.policies import Policy, PosteriorUCB
 
-GREEDY = Posterior(deviations=0.0, dither=0.0)  # the highest posterior mean
+GREEDY = PosteriorUCB(deviations=0.0, dither=0.0)  # the highest posterior mean
 _TOGETHER = 20_000  # rows are taken in so many at a time
 
 

@@ -122,6 +122,7 @@ BARS = (
     _least("gaussian beside C++", "simulator", "gaussian_over_cpp", 1.3, "x"),
     _least("gaussian", "simulator", "gaussian_rounds_per_second", 1_050_000, "rounds/s"),
     _least("gaussian, stretch", "simulator", "gaussian_rounds_per_second", 2_000_000, "rounds/s"),
+    _least("windows", "simulator", "windows_rounds_per_second", 1_000_000, "rounds/s"),
     _least("tight", "simulator", "tight_rounds_per_second", 1_000_000, "rounds/s"),
     _least("wishart", "simulator", "wishart_rounds_per_second", 800_000, "rounds/s"),
     _least("nonprivate", "simulator", "nonprivate_rounds_per_second", 1_200_000, "rounds/s"),

@@ -69,6 +69,7 @@ _SIMULATOR_NOTES = (
         "Regret is the mean over the runs (other numbers of rounds have other regrets) and shows "
         f"that they play the same game. C++ flags: {' '.join(loops.FLAGS)}."
     ),
+    "`windows` plays by the posterior, its own policy, and all others by upper confidence bounds.",
 )
 _NO_COMPILER = "C++ was not measured: no working C++ compiler on the path."
 

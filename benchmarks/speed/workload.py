@@ -18,6 +18,7 @@ from discreet.learner import LinUCB
 from discreet.mechanism import Mechanism
 from discreet.mechanism.variants import calibrate, named
 from discreet.privacy import Privacy
+from discreet.release.policies import UCB
 from discreet.simulation import Simulation, simulate
 from discreet.simulation.environments import Sphere
 
@@ -27,6 +28,7 @@ DIM = 5
 N_ACTIONS = 25
 HORIZON = 50_000_000
 PRIVACY = Privacy(epsilon=1.0, delta=0.1)
+DEFAULT = "windows"  # the variant of `LinUCB`
 
 
 ONE_THREAD = dict.fromkeys(
@@ -144,6 +146,11 @@ def mechanism(
     return calibrate(row, problem, horizon=horizon, privacy=PRIVACY if row.private else None)
 
 
+def policy(variant: str) -> UCB | None:
+    """Upper confidence bounds, as other loops and libraries play; for the default its own."""
+    return None if variant == DEFAULT else UCB()
+
+
 def simulation(
     variant: str,
     *,
@@ -157,6 +164,7 @@ def simulation(
         environment=Sphere(dim=dim, n_actions=n_actions),
         mechanism=mechanism(variant, horizon=horizon, dim=dim, n_actions=n_actions),
         rounds=rounds,
+        policy=policy(variant),  # type: ignore[arg-type]  # None means: the variant's own
     )
 
 
@@ -173,6 +181,7 @@ def learner(variant: str, *, dim: int, n_actions: int) -> LinUCB:
         horizon=HORIZON,
         privacy=PRIVACY if named(variant).private else None,
         variant=variant,
+        policy=policy(variant),
     )
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from discreet.release._card import privacy_card
     from discreet.release.confidence import Ellipsoid, JointRegion
     from discreet.release.ledger import Ledger
-    from discreet.release.policies import UCB, Thompson, greedy
+    from discreet.release.policies import UCB, PosteriorUCB, Thompson, greedy
     from discreet.simulation import environments as environments
     from discreet.theory import NoiseBounds
 
@@ -39,6 +39,7 @@ _HOME = {
     "LinUCB": "learner",
     "Mechanism": "mechanism",
     "NoiseBounds": "theory",
+    "PosteriorUCB": "release.policies",
     "Privacy": "privacy",
     "Problem": "problem",
     "Release": "release",
@@ -66,6 +67,7 @@ __all__ = [
     "LinUCB",
     "Mechanism",
     "NoiseBounds",
+    "PosteriorUCB",
     "Privacy",
     "Problem",
     "Release",

@@ -33,10 +33,12 @@ from discreet.release.posterior import Estimate, Posterior
 
 Place = stores.Place
 
+_A_POLICY = "PosteriorUCB(), UCB(), Thompson() or greedy()"
+
 
 @dataclass(frozen=True)
 class Decision:
-    """What was chosen.
+    """What was chosen, how probable that was, and the id that its reward goes under.
 
     Attributes:
         index: its place in the decision set.
@@ -178,7 +180,7 @@ class LinUCB:
         noise_source: NoiseSource | None,
         path: Place | None,
     ) -> None:
-        _require(policy, policies.Policy | None, "policy", "Posterior(), UCB(), Thompson() or greedy()")
+        _require(policy, policies.Policy | None, "policy", _A_POLICY)
         curator = opening.begin(
             mechanism,
             source=noise_source,
@@ -285,7 +287,10 @@ class LinUCB:
         """
         admitted = self._curator.admit(actions)
         admitted.setflags(write=False)
-        index, action, probability = self._chosen(self._curator.shown, admitted)
+        release = self._curator.shown
+        if release is not self._diagnosed:
+            self._diagnose(release)
+        index, action, probability = self._chosen(release, admitted)
         return Decision(index, self._curator.open_decisions([action])[0], probability)
 
     def choose_many(self, sets: Iterable[ArrayLike]) -> list[Decision]:
@@ -299,6 +304,8 @@ class LinUCB:
         """
         admitted = self._curator.admit_all(list(sets))
         release = self._curator.shown
+        if release is not self._diagnosed:
+            self._diagnose(release)
         picked = [self._chosen(release, actions) for actions in admitted]
         ids = self._curator.open_decisions([action for _, action, _ in picked])
         return [
@@ -310,8 +317,6 @@ class LinUCB:
         self, release: Release, actions: NDArray[np.float64]
     ) -> tuple[int, NDArray[np.float64], float | None]:
         """The index that the policy picks, that action, and how probable it was."""
-        if release is not self._diagnosed:
-            self._diagnose(release)
         picked: object = self._policy.choose(release, actions)
         probability = None
         if isinstance(picked, policies.Choice):
@@ -324,12 +329,12 @@ class LinUCB:
     def _diagnose(self, release: Release) -> None:
         """Warn, once, if there will be no release or this one cannot tell actions apart."""
         self._diagnosed = release
-        if self._warned or not isinstance(self._policy, policies.Posterior):
+        if self._warned or not isinstance(self._policy, policies.PosteriorUCB):
             return
         found = diagnosis(release)
         if found.first_release > found.horizon or (found.release and not found.distinguishes):
             self._warned = True
-            warnings.warn(str(found), UninformedWarning, stacklevel=4)
+            warnings.warn(str(found), UninformedWarning, stacklevel=3)
 
     def learn(self, decision: Decision | str, reward: float) -> None:
         """Take in the reward of a decision: now, later, in any order, or never.
@@ -440,7 +445,7 @@ def load(
         RewoundStateError: the state is older than what was released from it.
         StateFileError: what is stored is damaged, or of a newer version.
     """
-    _require(policy, policies.Policy | None, "policy", "Posterior(), UCB(), Thompson() or greedy()")
+    _require(policy, policies.Policy | None, "policy", _A_POLICY)
     curator, document = opening.open(
         path, source=noise_source, supplied=perturbations, known_head=ledger_head
     )

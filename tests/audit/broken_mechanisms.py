@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import pytest
 
 import discreet
 from discreet import (
+    UCB,
     VARIANTS,
     Guarantee,
     LinUCB,
@@ -23,10 +24,15 @@ from discreet import (
 )
 from discreet.audit import Config
 from discreet.curator import rows
+from discreet.kernels._sums import Arrays
+from discreet.kernels._windows import Step
 from discreet.mechanism import Mechanism
+from discreet.mechanism._feedback import Whole, WindowFeedback
 from discreet.mechanism.noise._gaussian import GaussianNoise
+from discreet.mechanism.noise.sources import SystemNoise
 from discreet.mechanism.schedules import every_round
-from discreet.mechanism.variants import Tight
+from discreet.mechanism.strategies import Windows
+from discreet.mechanism.variants import Tight, Windowed
 
 TARGET = Privacy(epsilon=1.0, delta=1e-6)
 PROBLEM = Problem(dim=2, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)
@@ -36,7 +42,7 @@ Make = Callable[[], LinUCB]
 
 def made(mechanism: Mechanism, on_violation: str = "error") -> Make:
     """Learners with this mechanism, each with noise of its own."""
-    return partial(LinUCB.from_mechanism, mechanism, on_violation=on_violation)
+    return partial(LinUCB.from_mechanism, mechanism, policy=UCB(), on_violation=on_violation)
 
 
 def sound(horizon: int = 1, *, variant: Tight = QUICK, noise: str = "float") -> Mechanism:
@@ -93,6 +99,90 @@ def shared(horizon: int) -> LinUCB:
         guarantee=Guarantee.meeting(TARGET, "somebody thought so"),
     )
     return LinUCB(PROBLEM, horizon=horizon, variant=supplied)
+
+
+# A release after every row: short streams, and windows that decay quickly. One feature, so that
+# there is little besides the row that an attack has to weigh.
+SMALL_WINDOWS = Windowed(start=1e-3, growth=1e-3, root=1e-3)
+LINE = Problem(dim=1, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)
+WINDOWS_ROWS = 15  # as many releases as are weighed against each other
+LOOSE = Privacy(epsilon=8.0, delta=1e-6)  # few trials tell twice this from this
+
+
+def sound_windows(noise: str = "float") -> Mechanism:
+    """The real thing."""
+    setting = Setting(problem=LINE, horizon=WINDOWS_ROWS)
+    return SMALL_WINDOWS.mechanism(setting, LOOSE, noise=noise)
+
+
+def windows_with_half_the_noise() -> Make:
+    """Calibrated by somebody who lost a factor of two."""
+    return made(with_noise(sound_windows(), gram=0.5, moment=0.5))
+
+
+class Repeating(SystemNoise):
+    """A generator that gives the same numbers again and again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._numbers = super().normals(1000)
+
+    def normals(self, count: int) -> np.ndarray:
+        return self._numbers[:count].copy()
+
+
+def windows_with_one_draw() -> LinUCB:
+    """The same draw for all windows: it would do for one."""
+    return LinUCB.from_mechanism(sound_windows(), policy=UCB(), noise_source=Repeating())
+
+
+class _Undecayed(WindowFeedback):
+    """Forgets that windows decay."""
+
+    def release(self, held: Arrays, batch: Whole, draw: Whole, times: Step) -> Arrays:
+        kept = Arrays(held.nodes * times.rows, held.idle, held.totals)
+        if times.before:
+            kept = Arrays(kept.nodes // times.before, held.idle, held.totals)
+        return super().release(kept, batch, draw, times)
+
+
+class _NotEnlarged(WindowFeedback):
+    """Forgets that a window's draw is larger than one draw."""
+
+    def spread(self, number: int, times: Step) -> float:
+        del number, times
+        return 1.0
+
+
+class UndecayedWindows(Windows):
+    """State that windows decay, and do not."""
+
+    def feedback(self, releases: int) -> WindowFeedback:
+        return _Undecayed(self.filter, self.schedule.timing, releases)
+
+
+class NotEnlargedWindows(Windows):
+    """State that draws are enlarged, and do not."""
+
+    def feedback(self, releases: int) -> WindowFeedback:
+        return _NotEnlarged(self.filter, self.schedule.timing, releases)
+
+
+def _faulty(faulty: type[Windows]) -> Make:
+    mechanism = sound_windows("exact")
+    own = mechanism.strategy
+    settings = {one.name: getattr(own, one.name) for one in fields(own)}
+    return made(replace(mechanism, strategy=faulty(**settings)))
+
+
+def windows_that_do_not_decay() -> Make:
+    """Noise as if older rows counted less, and they do not: columns are longer than 1."""
+    return _faulty(UndecayedWindows)
+
+
+def windows_with_too_small_draws() -> Make:
+    """Every window has the noise that would do if there were no other window."""
+    return _faulty(NotEnlargedWindows)
 
 
 def floating_point() -> Config:

@@ -2,17 +2,19 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
-from discreet import Privacy, Problem, Setting, accounting
+from discreet import UCB, LinUCB, Privacy, Problem, Setting, accounting
 from discreet.audit import _streams as streams
+from discreet.audit import _trials as trials
 from discreet.errors import ParameterError
 from discreet.mechanism import Mechanism
 from discreet.mechanism.noise._gaussian import GaussianNoise
 from discreet.mechanism.schedules import batches
-from discreet.mechanism.variants import Tight
+from discreet.mechanism.variants import Tight, Windowed
 
 
 def mechanism(
@@ -115,6 +117,30 @@ def test_the_shift_is_the_difference_of_the_sums() -> None:
             for stream in found.streams
         ]
         assert np.allclose(sums[0] - sums[1], found.shift[number])
+
+
+@pytest.mark.parametrize("contributions", [1, 3])
+@pytest.mark.parametrize("row", [Windowed(start=0.1), Tight(schedule=batches(4))])
+def test_the_shift_is_what_releases_show_without_noise(
+    row: Windowed | Tight, contributions: int
+) -> None:
+    problem = Problem(dim=3, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)
+    target = Privacy(epsilon=1.0, delta=1e-6, contributions_per_user=contributions)
+    built = row.mechanism(Setting(problem=problem, horizon=60), target, noise="float")
+    times = streams.release_times(built, 8)
+    assert len(times) == 8
+    found = streams.worlds(built, streams.worst_pair(built), times, first=times[1])
+    assert not found.shift[:3].any()
+    assert found.shift[3:].any(axis=1).all()
+    still = replace(built, noise=GaussianNoise(std=1e-12, moment_std=1e-12))
+    shown = [
+        trials.recorded(made(still), stream, entries=5, count=1)[0] for stream in found.streams
+    ]
+    assert np.allclose(shown[0] - shown[1], found.shift, rtol=1e-9, atol=1e-9)
+
+
+def made(built: Mechanism) -> partial[LinUCB]:
+    return partial(LinUCB.from_mechanism, built, policy=UCB())
 
 
 def test_only_the_releases_within_the_horizon_are_looked_at() -> None:

@@ -10,7 +10,7 @@ from scipy import stats
 
 from benchmarks.speed import loops, workload
 from benchmarks.speed.loops import Reference
-from discreet import LinUCB
+from discreet import UCB, LinUCB
 from discreet.mechanism import Mechanism
 from discreet.mechanism.noise._gaussian import GaussianNoise
 from discreet.simulation import Simulation
@@ -25,7 +25,12 @@ needs_compiler = pytest.mark.skipif(loops.compiler() is None, reason="no C++ com
 def test_the_numpy_loop_chooses_as_the_learner_does_on_the_same_data() -> None:
     rng = np.random.default_rng(1)
     theta = workload.unit_rows(rng, 1, 5)[0]
-    bandit = LinUCB(Sphere(dim=5, n_actions=25).problem, horizon=10_000, variant="nonprivate")
+    bandit = LinUCB(
+        Sphere(dim=5, n_actions=25).problem,
+        horizon=10_000,
+        variant="nonprivate",
+        policy=UCB(),
+    )
     baseline = loops.PlainLinUCB(5, 10_000)
     chosen = set()
     for _ in range(500):

@@ -19,7 +19,7 @@ from benchmarks.real_data.insurance import insurance
 from benchmarks.real_data.sizes import Sizes
 from benchmarks.speed.results import BenchSection
 from discreet.errors import ParameterError
-from discreet.release.policies import Posterior
+from discreet.release.policies import PosteriorUCB
 
 F64 = NDArray[np.float64]
 
@@ -203,7 +203,7 @@ def test_coverage_counts_intervals_that_hold_the_truth() -> None:
     sets = np.array([[[1.0, 0.0], [0.0, 1.0]]])
     prior = 2 / 2  # the variance of a direction before any release
     truth = math.sqrt(prior) * np.array([1.0, 1.5])  # 80% reach to 1.28 deviations, 95% to 1.96
-    found = held(bandit.release, Posterior(), sets, truth)
+    found = held(bandit.release, PosteriorUCB(), sets, truth)
     np.testing.assert_allclose(found.every, [0.5, 1.0])
     np.testing.assert_allclose(found.chosen, [0.5, 1.0])
 

@@ -39,7 +39,8 @@ NUMBERS = {
     PLAN: ("--epsilon", "--delta", "--failure-prob", "--action-norm", "--reward-bound"),
     (*PLAN, "--variant=gaussian"): ("--theta-norm", "--shift", "--rho-min", "--gap"),
     (*PLAN, "--json"): ("--mean-reward-bound", "--reward-subgaussian"),
-    SIMULATE: ("--gap", "--optimism"),
+    SIMULATE: ("--gap", "--deviations", "--dither", "--uniform"),
+    (*SIMULATE, "--policy=ucb"): ("--optimism",),
     AUDIT: ("--epsilon", "--delta", "--confidence"),
 }
 NO_NUMBER = ("nan", "inf", "-1", "much", "")
@@ -49,6 +50,7 @@ TOO_LARGE = [
     (*SIMULATE, "--actions=1e15"),
     (*SIMULATE, "--env=fixed", "--dim=1e7"),
     (*SIMULATE, "--env=basis", "--dim=1e7"),
+    (*SIMULATE, "--env=clusters", "--dim=1e7"),
     (*SIMULATE, "--dim=1e18", "--actions=1e18"),
     (*SIMULATE, "--variant=gaussian", "--horizon=1e18"),
     (*SIMULATE, "--seeds=1e7"),

@@ -4,6 +4,7 @@ import inspect
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,10 @@ from discreet.learner import LinUCB
 from discreet.mechanism.variants import VARIANTS
 from discreet.privacy import Privacy
 from discreet.problem import Problem, Setting
+from discreet.release.policies import PosteriorUCB
 
-TIGHT = ["plan", "--horizon=1e6", "--dim=3", "--epsilon=1", "--delta=1e-6"]
+DEFAULT = ["plan", "--horizon=1e6", "--dim=3", "--epsilon=1", "--delta=1e-6"]
+TIGHT = [*DEFAULT, "--variant=tight"]
 PLAN = ["plan", "--variant=gaussian", "--horizon=1e6", "--dim=3", "--epsilon=1", "--delta=1e-6"]
 SIMULATE = ["simulate", "--variant=gaussian", "--horizon=1000", "--dim=3", "--epsilon=1"]
 SIMULATE = [*SIMULATE, "--delta=1e-6", "--seeds=2", "--jobs=1"]
@@ -43,15 +46,16 @@ def test_simulate_keeps_its_contract(variant) -> None:  # noqa: ANN001
     assert found["rounds"] == 300
     assert found["seeds"] == 2
     regret = found["pseudo_regret"]
-    assert set(regret) == {"mean", "stderr", "per_seed", "curve"}
+    assert set(regret) == {"mean", "stderr", "worst", "per_seed", "curve"}
+    assert regret["worst"] == max(regret["per_seed"])
     assert len(regret["per_seed"]) == 2
     assert regret["curve"][-1] == [300, pytest.approx(regret["mean"])]
     assert found["rounds_per_second"] > 0
     assert found["guarantee"]["epsilon"] == (1.0 if variant.private else None)
 
 
-@pytest.mark.parametrize("env", ["sphere", "fixed", "basis"])
-@pytest.mark.parametrize("policy", ["ucb", "thompson", "greedy"])
+@pytest.mark.parametrize("env", ["sphere", "fixed", "basis", "clusters"])
+@pytest.mark.parametrize("policy", ["posterior", "ucb", "thompson", "greedy"])
 def test_simulate_knows_every_environment_and_policy(env: str, policy: str) -> None:
     found = as_json(*SIMULATE, f"--env={env}", f"--policy={policy}", "--actions=4")
     assert found["pseudo_regret"]["mean"] > 0
@@ -81,33 +85,94 @@ def test_plan_takes_the_same_options_for_every_variant(variant) -> None:  # noqa
     assert as_json(*PLAN, f"--variant={variant.name}")["variant"] == variant.name
 
 
-def test_the_default_variant_is_the_learner_s() -> None:
+FEW = ["simulate", "--horizon=300", "--epsilon=1", "--delta=1e-6", "--seeds=1", "--jobs=1"]
+
+
+def test_the_default_is_what_the_learner_does() -> None:
     default = inspect.signature(LinUCB).parameters["variant"].default
-    assert as_json(*TIGHT)["variant"] == default == "tight"
-    few = ["simulate", "--horizon=300", "--epsilon=1", "--delta=1e-6", "--seeds=1", "--jobs=1"]
-    assert as_json(*few)["variant"] == default
+    assert as_json(*DEFAULT)["variant"] == default == "windows"
+    played = as_json(*FEW)
+    assert played["variant"] == default
+    problem = Problem(dim=5, action_norm=1, reward_bound=1, theta_norm=1)
+    learner = LinUCB(problem, horizon=300, privacy=Privacy(epsilon=1, delta=1e-6))
+    assert played["policy"] == {"name": "posterior", **asdict(learner.policy)}
+    assert isinstance(learner.policy, PosteriorUCB)
 
 
-def test_a_plan_of_tight_has_its_own_keys_in_json_and_table() -> None:
-    found = as_json(*TIGHT)
+def test_each_variant_plays_by_its_own_policy(variant) -> None:  # noqa: ANN001
+    found = as_json(*SIMULATE, f"--variant={variant.name}")
+    named = {"windows": "posterior", "nonprivate": "posterior"}.get(variant.name, "ucb")
+    assert found["policy"]["name"] == named
+    same = as_json(*SIMULATE, f"--variant={variant.name}", f"--policy={named}")
+    assert same["pseudo_regret"] == found["pseudo_regret"]
+
+
+def test_the_numbers_of_a_policy_are_options() -> None:
+    ours = [*SIMULATE, "--variant=nonprivate"]
+    numbers = {"deviations": 0.5, "dither": 0.1, "uniform": 0.25}
+    options = [f"--{name}={number}" for name, number in numbers.items()]
+    found = as_json(*ours, *options)
+    assert found["policy"] == {"name": "posterior", **numbers}
+    assert found["pseudo_regret"] != as_json(*ours)["pseudo_regret"]
+    for policy in ("ucb", "thompson"):
+        found = as_json(*ours, f"--policy={policy}", "--optimism=0.5")
+        assert found["policy"] == {"name": policy, "optimism": 0.5}
+    assert as_json(*ours, "--policy=greedy")["policy"] == {"name": "ucb", "optimism": 0.0}
+
+
+def test_choices_that_are_all_uniform_learn_nothing() -> None:
+    # A uniform choice on the sphere costs about 0.75 a round, and a learner's soon far less.
+    found = as_json(*SIMULATE, "--variant=nonprivate", "--uniform=1")
+    assert 0.6 * 1000 < found["pseudo_regret"]["mean"] < 0.9 * 1000
+
+
+@pytest.mark.parametrize("plan", [DEFAULT, TIGHT], ids=["windows", "tight"])
+def test_a_plan_of_ours_has_its_own_keys_in_json_and_table(plan: list[str]) -> None:
+    found = as_json(*plan)
     keys = {"releases", "gdp_mu", "column_norm", "gram_noise_std", "moment_noise_std"}
     keys |= {"first_noise_scale", "last_noise_scale"}
+    keys |= {"first_release_rows"} if plan == DEFAULT else set()
     assert set(found) == keys | {"variant", "guarantee"}
-    table = CliRunner().invoke(app, TIGHT).stdout
+    table = CliRunner().invoke(app, plan).stdout
     assert all(key in table for key in keys)
 
 
-def test_a_plan_without_a_theorem_says_that_it_does_not_use_the_gap() -> None:
-    outcome = CliRunner().invoke(app, [*TIGHT, "--gap=0.1", "--json"])
+def test_a_plan_of_windows_has_the_figures_of_its_mechanism() -> None:
+    found = as_json(*DEFAULT)
+    problem = Problem(dim=3, action_norm=1, reward_bound=1, theta_norm=1)
+    target = Privacy(epsilon=1, delta=1e-6)
+    mechanism = VARIANTS["windows"].mechanism(Setting.over(problem, 10**6), target)
+    assert found["first_release_rows"] == mechanism.schedule.after(0)
+    assert found["column_norm"] == 1.0
+    assert found["gram_noise_std"] == mechanism.noise.std
+    assert found["releases"] == mechanism.schedule.count(10**6)
+
+
+def test_a_horizon_before_the_first_release_is_told() -> None:
+    first = as_json(*DEFAULT)["first_release_rows"]
+    for command in (DEFAULT, FEW):
+        short = CliRunner().invoke(app, [*command, f"--horizon={first - 1}", "--dim=3", "--json"])
+        assert short.exit_code == 0
+        assert "first release" in short.stderr
+        assert json.loads(short.stdout)["variant"] == "windows"
+        enough = CliRunner().invoke(app, [*command, f"--horizon={first}", "--dim=3"])
+        assert "first release" not in enough.stderr
+
+
+@pytest.mark.parametrize("plan", [DEFAULT, TIGHT], ids=["windows", "tight"])
+def test_a_plan_without_a_theorem_says_that_it_does_not_use_the_gap(plan: list[str]) -> None:
+    outcome = CliRunner().invoke(app, [*plan, "--gap=0.1", "--json"])
     assert "--gap is not used" in outcome.stderr
-    assert json.loads(outcome.stdout) == as_json(*TIGHT)
+    assert json.loads(outcome.stdout) == as_json(*plan)
 
 
-def test_a_horizon_may_be_open() -> None:
-    row, problem = VARIANTS["tight"], Problem(dim=3, action_norm=1, reward_bound=1, theta_norm=1)
+@pytest.mark.parametrize("name", ["windows", "tight"])
+def test_a_horizon_may_be_open(name: str) -> None:
+    row, problem = VARIANTS[name], Problem(dim=3, action_norm=1, reward_bound=1, theta_norm=1)
     mechanism = row.mechanism(Setting.over(problem, None), Privacy(epsilon=1, delta=1e-6))
-    assert as_json(*TIGHT, "--horizon=none")["releases"] == mechanism.releases
-    played = as_json(*SIMULATE, "--variant=tight", "--horizon=None", "--rounds=300")
+    own = f"--variant={name}"
+    assert as_json(*DEFAULT, own, "--horizon=none")["releases"] == mechanism.releases
+    played = as_json(*SIMULATE, own, "--horizon=None", "--rounds=300")
     assert played["rounds"] == 300
 
 
@@ -123,7 +188,9 @@ def test_gaussian_accounting_needs_less_noise_on_the_same_tree() -> None:
     assert played["guarantee"]["argument"] == exact["guarantee"]["argument"]
 
 
-@pytest.mark.parametrize("options", [["--variant=tight"], ["--calibration=exact"]])
+@pytest.mark.parametrize(
+    "options", [["--variant=windows"], ["--variant=tight"], ["--calibration=exact"]]
+)
 def test_several_rounds_of_one_person_and_leaving_out_are_promised(options: list[str]) -> None:
     for command in (PLAN, SIMULATE):
         found = as_json(*command, *options, "--contributions=3", "--neighbours=add-remove")
@@ -132,10 +199,11 @@ def test_several_rounds_of_one_person_and_leaving_out_are_promised(options: list
         assert "leaving out one person's rows in up to 3 rounds" in found["guarantee"]["text"]
 
 
-def test_more_rounds_of_one_person_need_more_noise() -> None:
-    once, thrice = as_json(*TIGHT), as_json(*TIGHT, "--contributions=3")
+@pytest.mark.parametrize("plan", [DEFAULT, TIGHT], ids=["windows", "tight"])
+def test_more_rounds_of_one_person_need_more_noise(plan: list[str]) -> None:
+    once, thrice = as_json(*plan), as_json(*plan, "--contributions=3")
     assert thrice["gram_noise_std"] == pytest.approx(3 * once["gram_noise_std"])
-    assert as_json(*TIGHT, "--neighbours=add-remove")["gram_noise_std"] < once["gram_noise_std"]
+    assert as_json(*plan, "--neighbours=add-remove")["gram_noise_std"] < once["gram_noise_std"]
 
 
 def test_variants_are_listed() -> None:
@@ -203,6 +271,20 @@ BAD = {
     "no actions": ([*SIMULATE, "--actions=0"], "actions"),
     "gap too wide": ([*SIMULATE, "--gap=1.5"], "gap"),
     "negative optimism": ([*SIMULATE, "--optimism=-1"], "optimism"),
+    "optimism of a posterior": ([*FEW, "--optimism=1"], "optimism"),
+    "optimism of the greedy rule": ([*FEW, "--policy=greedy", "--optimism=1"], "optimism"),
+    "deviations of a confidence set": ([*SIMULATE, "--deviations=1"], "deviations"),
+    "dither of a draw": ([*FEW, "--policy=thompson", "--dither=1"], "dither"),
+    "negative deviations": ([*FEW, "--deviations=-1"], "deviations"),
+    "negative dither": ([*FEW, "--dither=-1"], "dither"),
+    "more than all choices": ([*FEW, "--uniform=1.5"], "uniform"),
+    "posterior of Wishart noise": (
+        [*SIMULATE, "--variant=wishart", "--policy=posterior"],
+        "variant",
+    ),
+    "tree of windows": ([*DEFAULT, "--tree=covering"], "tree"),
+    "shift of windows": ([*DEFAULT, "--shift=5"], "shift"),
+    "one feature in clusters": ([*FEW, "--env=clusters", "--dim=1"], "dim"),
 }
 
 

@@ -29,7 +29,7 @@ from discreet.errors import StateExistsError, StateFileError, StateInUseError, S
 from discreet.learner import read_ledger
 from discreet.mechanism.schedules import batches
 from discreet.release.ledger import fingerprint
-from helpers import whole_state
+from helpers import EARLY, whole_state
 
 PROBLEM = discreet.Problem(dim=2, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)
 TARGET = discreet.Privacy(epsilon=1.0, delta=1e-6)
@@ -38,6 +38,7 @@ VARIANTS: dict[str, Any] = {
     "gaussian": discreet.VARIANTS["gaussian"],
     "wishart": discreet.VARIANTS["wishart"],
     "nonprivate": discreet.VARIANTS["nonprivate"],
+    "windows": EARLY,
 }
 SHORT = ("choose", "choose_many", "learn", "learn_many", "save", "forget", "learn")
 QUICK = ("choose_many", "learn_many")

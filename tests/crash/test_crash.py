@@ -46,14 +46,19 @@ def deaths(
     return found
 
 
-@pytest.mark.parametrize("learner", [("tight", "exact"), ("wishart", "float")])
+@pytest.mark.parametrize(
+    "learner", [("windows", "exact"), ("tight", "exact"), ("wishart", "float")]
+)
 def test_killed_at_random_instants(tmp_path: Path, learner: tuple[str, str]) -> None:
     found = deaths(tmp_path, learner, "random", 25)
     assert found["exactly"] + found["one call further"] >= 12  # those that had begun to speak
 
 
-def test_killed_at_every_call_that_changes_a_file(tmp_path: Path, deadly: Path) -> None:
-    found = deaths(tmp_path, ("tight", "exact"), "every", 0, deadly=deadly)
+@pytest.mark.parametrize("learner", [("windows", "exact"), ("tight", "exact")])
+def test_killed_at_every_call_that_changes_a_file(
+    tmp_path: Path, learner: tuple[str, str], deadly: Path
+) -> None:
+    found = deaths(tmp_path, learner, "every", 0, deadly=deadly)
     assert found["points"] > 100
     assert found["exactly"] > 0
     assert found["one call further"] > 0
@@ -69,7 +74,14 @@ def test_killed_while_it_is_stored_for_the_first_time(tmp_path: Path, deadly: Pa
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     "learner",
-    [("tight", "exact"), ("tight", "float"), ("gaussian", "exact"), ("wishart", "float")],
+    [
+        ("windows", "exact"),
+        ("windows", "float"),
+        ("tight", "exact"),
+        ("tight", "float"),
+        ("gaussian", "exact"),
+        ("wishart", "float"),
+    ],
 )
 def test_killed_at_random_instants_many_times(tmp_path: Path, learner: tuple[str, str]) -> None:
     found = deaths(tmp_path, learner, "random", 150)
@@ -77,7 +89,9 @@ def test_killed_at_random_instants_many_times(tmp_path: Path, learner: tuple[str
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("learner", [("tight", "exact"), ("gaussian", "float")])
+@pytest.mark.parametrize(
+    "learner", [("windows", "exact"), ("tight", "exact"), ("gaussian", "float")]
+)
 def test_killed_at_every_call_of_a_long_life(
     tmp_path: Path, learner: tuple[str, str], deadly: Path
 ) -> None:

@@ -27,6 +27,7 @@ from discreet.mechanism.strategies import (
 )
 from discreet.mechanism.variants import named
 from discreet.problem import Setting
+from helpers import EARLY
 
 TARGET = Privacy(epsilon=1.0, delta=1e-6)
 PROBLEM = Problem(dim=3, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)
@@ -42,6 +43,7 @@ RULES = {
     .with_schedule(batches(4)),
     "independent": named("tight").with_strategy(independent()).with_schedule(hybrid(start=5)),
     "every round": named("tight").with_schedule(every_round()),
+    "windows": EARLY,
 }
 
 
@@ -81,7 +83,7 @@ def exactly(grid: Grid, action: np.ndarray, reward: float) -> list[Fraction]:
     return pairs + [y * v for v in x]
 
 
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("name", [name for name in RULES if name != "windows"])
 def test_without_noise_what_is_released_is_the_sum_of_rounded_rows_to_the_last_bit(
     name: str,
 ) -> None:
@@ -103,6 +105,24 @@ def test_without_noise_what_is_released_is_the_sum_of_rounded_rows_to_the_last_b
             found = [gram[i, j] for i in range(3) for j in range(i + 1)] + list(moment)
             assert found == [float(total) for total in totals]
     assert seen == held.number > 2
+
+
+def test_a_window_is_the_faded_sum_of_rounded_rows_far_beyond_the_last_bit() -> None:
+    mechanism = made("windows")
+    held = Quiet.begin(mechanism, SystemNoise())
+    window, waiting, last = [Fraction(0)] * 9, [Fraction(0)] * 9, 0
+    for turn, (action, reward) in enumerate(rows_in(mechanism, 60), 1):
+        row = exactly(mechanism.grid, action, reward)
+        waiting = [a + b for a, b in zip(waiting, row, strict=True)]
+        if added(held, action, reward):
+            kept = Fraction(last, turn)
+            window = [kept * a + b for a, b in zip(window, waiting, strict=True)]
+            waiting, last = [Fraction(0)] * 9, turn
+            steps = [Fraction(step) for step in mechanism.grid.steps(3).tolist()]
+            found = [Fraction(int(w), 2**40) for w in held.arrays()["nodes"][0]]
+            for value, exact, step in zip(found, window, steps, strict=True):
+                assert 0 <= exact / step - value <= held.number * Fraction(1, 2**40)
+    assert held.number > 20
 
 
 KINDS = pytest.mark.parametrize("noise", ["exact", "float"])
@@ -195,7 +215,9 @@ def test_noise_for_another_step_is_refused_and_changes_nothing(name: str, noise:
 
 
 @KINDS
-@pytest.mark.parametrize("name", ["default", "gaussian", "square root", "tree of batches"])
+@pytest.mark.parametrize(
+    "name", ["default", "gaussian", "square root", "tree of batches", "windows"]
+)
 def test_sums_that_do_not_fit_their_mechanism_are_not_resumed(name: str, noise: str) -> None:
     mechanism, sums = sums_for(name, noise)
     for action, reward in rows_in(mechanism, 30):
@@ -323,7 +345,7 @@ def test_noise_without_an_exact_sampler_has_to_be_asked_for(name: str) -> None:
 
 
 @pytest.mark.parametrize("noise", ["", "Exact", "double"])
-@pytest.mark.parametrize("name", ["tight", "gaussian", "nonprivate"])
+@pytest.mark.parametrize("name", ["windows", "tight", "gaussian", "nonprivate"])
 def test_another_kind_of_noise_is_refused(noise: str, name: str) -> None:
     privacy = TARGET if named(name).private else None
     with pytest.raises(ParameterError, match="noise: "):
@@ -354,7 +376,7 @@ def test_every_released_number_is_a_whole_multiple_of_a_step(name: str) -> None:
         assert (float(value) / step).is_integer()
 
 
-@pytest.mark.parametrize("name", ["default", "gaussian", "square root"])
+@pytest.mark.parametrize("name", ["default", "gaussian", "square root", "windows"])
 def test_the_noise_has_the_stated_spread(name: str) -> None:
     """Two hundred learners, first release, no data: 18 variances of 200 draws.
 
@@ -370,9 +392,13 @@ def test_the_noise_has_the_stated_spread(name: str) -> None:
         gram, moment = np.empty((3, 3)), np.empty(3)
         held.unpack(0.0, gram, moment)
         found.append([*gram[np.tril_indices(3)], *moment])
-    levels = mechanism.sharing.levels or 1
+    spread = math.sqrt(mechanism.sharing.levels or 1)
+    if name == "windows":  # the first has nothing to be averaged with
+        spread, weight = held.amounts()
+        assert weight == pytest.approx(3.0)
+        assert spread == pytest.approx(4 / math.sqrt(7), rel=1e-9)  # t = 3, and 4 the next time
     std, moment_std = mechanism.noise.std, mechanism.noise.moment_std  # type: ignore[union-attr]
     on, off = math.sqrt(2) * std, std
-    expected = np.array([on, off, on, off, off, on, *[moment_std] * 3]) * math.sqrt(levels)
+    expected = np.array([on, off, on, off, off, on, *[moment_std] * 3]) * spread
     ratio = np.array(found).var(axis=0) / expected**2
     assert np.abs(np.log(ratio)).max() < 0.75

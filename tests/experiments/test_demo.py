@@ -12,8 +12,10 @@ import pytest
 from discreet.errors import ParameterError
 from discreet.experiments import _demo as demo
 from discreet.experiments import _variants as variants
+from discreet.experiments._play import CONTENDERS
 from discreet.learner import LinUCB
 from discreet.mechanism.variants import VARIANTS
+from discreet.release.policies import UCB, PosteriorUCB
 from discreet.report._numbers import ON_A_PAGE, Measured
 from discreet.simulation import Outcome, simulate
 
@@ -51,10 +53,20 @@ def test_the_demo_plays_the_paper_s_second_experiment() -> None:
     assert len(cells) == demo.STEPS
 
 
+def test_the_default_plays_by_its_own_policy_and_the_paper_s_variants_by_theirs(
+    result: demo.DemoResult,
+) -> None:
+    for played, label in zip(result.comparisons[0].outcomes, CONTENDERS, strict=True):
+        own = label in {"windows", "nonprivate"}
+        assert isinstance(played.simulation.policy, PosteriorUCB if own else UCB)
+        assert played.simulation.policy == (PosteriorUCB() if own else UCB())
+
+
 def test_every_variant_plays_every_seed_at_every_gap(result: demo.DemoResult) -> None:
     for one, gap in zip(result.comparisons, (0.0, 0.1), strict=True):
         assert one.gap == gap
-        assert [played.simulation.mechanism.variant for played in one.outcomes] == list(VARIANTS)
+        assert {played.simulation.mechanism.variant for played in one.outcomes} == set(VARIANTS)
+        assert [row.label for row in one.rows()] == list(CONTENDERS)
         assert all(played.simulation.environment.gap == gap for played in one.outcomes)
     for played in _outcomes(result):
         setting = played.simulation.mechanism.setting
@@ -79,14 +91,14 @@ def test_there_is_at_least_one_worker() -> None:
 def test_progress_counts_every_run_once(result: demo.DemoResult, steps: list[int]) -> None:
     assert result.sizes == TINY
     assert steps == list(range(1, len(variants.cells(TINY)) + 1))
-    assert len(VARIANTS) * 2 * variants.DEMO.seeds == demo.STEPS
+    assert len(CONTENDERS) * 2 * variants.DEMO.seeds == demo.STEPS
 
 
 def test_the_tables_hold_the_outcomes_numbers(result: demo.DemoResult) -> None:
     tables = result.tables()
     assert len(tables) == 2
     for (_, columns, rows), one in zip(tables, result.comparisons, strict=True):
-        assert [row[0] for row in rows] == list(VARIANTS)
+        assert [row[0] for row in rows] == list(CONTENDERS)
         assert all(len(row) == len(columns) for row in rows)
         for row, played in zip(rows, one.outcomes, strict=True):
             assert row[1] == Measured.over_seeds(played.final).text(sign="+-")

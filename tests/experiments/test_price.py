@@ -1,7 +1,6 @@
 """The price of privacy: its settings, and verdicts that can go either way."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,9 +12,12 @@ from discreet.experiments._play import Play
 from discreet.experiments._price import MAIN, SIZES, TELLING, PriceTarget, PriceWorld
 from discreet.experiments._reproduce import EXPERIMENTS
 
-AIMS = {"price-sphere", "price-sphere-gap", "price-fixed", "price-basis"}
-BASE, PAPER = 100.0, 10_000.0
+PLACES = ("sphere", "sphere-gap", "fixed", "basis", "clusters")
+AIMS = {f"price-{place}" for place in PLACES}
+BASE, TIGHT, PAPER = 100.0, 500.0, 10_000.0
 SPHERE = PriceWorld(environment="sphere", dim=5)
+SCENES = [("sphere", 0.0), ("sphere", 0.1), ("fixed", 0.0), ("basis", 0.0), ("clusters", 0.0)]
+TWIN = ("nonprivate", "posterior")
 
 
 def made_up(
@@ -27,8 +29,10 @@ def made_up(
         scatter = 1.0 + 0.01 * (cell.seed % 3)
         if cell.variant == "gaussian":
             return paper * scatter
-        if cell.epsilon is None:
-            return BASE * scatter
+        if cell.variant == "tight":
+            return TIGHT * scatter
+        if cell.epsilon is None:  # the paper's learner is not the one to compare with
+            return BASE * scatter if cell.policy == "posterior" else 20 * BASE
         return BASE * scatter**1.1 * factor * cell.epsilon**power
 
     return Results(
@@ -60,13 +64,13 @@ def test_it_is_in_the_table() -> None:
 @pytest.mark.parametrize("scale", [Scale.QUICK, Scale.FULL])
 def test_every_epsilon_delta_dimension_and_environment_is_played(scale: Scale) -> None:
     played = {
-        (cell.environment, cell.dim, cell.epsilon, cell.delta)
+        (cell.environment, cell.gap, cell.dim, cell.epsilon, cell.delta)
         for cell in price.cells(SIZES[scale])
-        if cell.variant == "tight" and not cell.gap
+        if cell.variant == "windows"
     }
     assert played == {
-        (environment, dim, epsilon, delta)
-        for environment in ("sphere", "fixed", "basis")
+        (*place, dim, epsilon, delta)
+        for place in SCENES
         for dim in (5, 20)
         for epsilon in (0.1, 0.3, 1.0, 3.0, 10.0)
         for delta in (0.1, 1e-6)
@@ -74,15 +78,31 @@ def test_every_epsilon_delta_dimension_and_environment_is_played(scale: Scale) -
 
 
 @pytest.mark.parametrize("scale", list(Scale))
-def test_whatever_is_private_has_a_non_private_twin_in_the_same_world(scale: Scale) -> None:
+def test_whatever_is_private_has_twins_without_privacy_in_the_same_world(scale: Scale) -> None:
     def world(cell: Play) -> tuple[object, ...]:
         shape = (cell.environment, cell.dim, cell.n_actions, cell.gap)
         return (*shape, cell.horizon, cell.rounds, cell.seed)
 
     cells = price.cells(SIZES[scale])
-    twins = {world(cell) for cell in cells if cell.variant == "nonprivate"}
-    assert {world(cell) for cell in cells if cell.variant != "nonprivate"} == twins
-    assert {cell.variant for cell in cells} == {"nonprivate", "tight", "gaussian"}
+    played: dict[tuple[str, str], list[tuple[object, ...]]] = {}
+    for cell in cells:
+        played.setdefault((cell.variant, cell.policy), []).append(world(cell))
+    policies = {"windows": "posterior", "tight": "ucb", "gaussian": "ucb"}
+    twins = {("nonprivate", "posterior"), ("nonprivate", "ucb")}
+    assert set(played) == {*policies.items(), *twins}
+    for twin in twins:
+        assert len(played[twin]) == len(set(played[twin]))
+        assert set(played[twin]) == set(played["windows", "posterior"])
+    assert set(played["tight", "ucb"]) == set(played["windows", "posterior"])
+    assert set(played["gaussian", "ucb"]) < set(played["windows", "posterior"])
+
+
+def test_the_twin_plays_by_the_same_policy_with_the_same_numbers() -> None:
+    cells = price.cells(SIZES[Scale.SMOKE])
+    ours = next(cell for cell in cells if cell.variant == "windows").simulation()
+    twin = next(cell for cell in cells if (cell.variant, cell.policy) == TWIN).simulation()
+    assert ours.policy == twin.policy
+    assert twin.mechanism.noise is None
 
 
 def test_the_full_scale_is_that_of_the_aims(full: list[Play]) -> None:
@@ -91,12 +111,7 @@ def test_the_full_scale_is_that_of_the_aims(full: list[Play]) -> None:
     assert len({cell.seed for cell in full if cell.dim == 5}) >= 16
     assert all(cell.n_actions == (cell.dim if cell.environment == "basis" else 25) for cell in full)
     assert (MAIN.epsilon, MAIN.delta) == (1.0, 0.1)
-    assert {(world.environment, world.gap): most for world, most in price.MOST.items()} == {
-        ("sphere", 0.0): 2.1,
-        ("sphere", 0.1): 3.0,
-        ("fixed", 0.0): 2.2,
-        ("basis", 0.0): 2.8,
-    }
+    assert [(scene.environment, scene.gap) for scene in price.MOST] == SCENES
     assert {world.gap: least for world, least in price.SAVED.items()} == {0.0: 50.0, 0.1: 60.0}
 
 
@@ -117,13 +132,20 @@ def test_everything_holds_where_it_should(full: list[Play]) -> None:
 
 def test_a_high_price_fails_the_aims_and_nothing_else(full: list[Play]) -> None:
     found = verdicts(made_up(full, factor=4.0, power=-0.6, paper=10 * PAPER))
+    assert all(most < 4.0 for most in price.MOST.values())
     assert {name for name, verdict in found.items() if verdict == Verdict.FAILS} == AIMS
 
 
 def test_a_bar_lies_between_two_prices(full: list[Play]) -> None:
-    found = verdicts(made_up(full, factor=2.5))
-    assert found["price-sphere"] == found["price-fixed"] == Verdict.FAILS
-    assert found["price-sphere-gap"] == found["price-basis"] == Verdict.HOLDS
+    for place, most in zip(PLACES, price.MOST.values(), strict=True):
+        name = f"price-{place}"
+        assert verdicts(made_up(full, factor=0.9 * most))[name] == Verdict.HOLDS
+        assert verdicts(made_up(full, factor=1.1 * most))[name] == Verdict.FAILS
+
+
+def test_more_regret_than_tight_fails_the_claims_about_it(full: list[Play]) -> None:
+    found = verdicts(made_up(full, factor=1.1 * TIGHT / BASE))
+    assert {found[f"better-{place}"] for place in PLACES} == {Verdict.FAILS}
 
 
 def test_a_paper_variant_that_is_nearly_as_good_fails_the_claims_on_savings(
@@ -168,31 +190,32 @@ def test_the_figure_has_a_panel_for_each_environment_and_a_curve_for_each_settin
     full: list[Play],
 ) -> None:
     (exhibit,) = price.show(made_up(full))
-    assert len(exhibit.drawings) == 3
+    assert len(exhibit.drawings) == 5
     for drawing in exhibit.drawings:
         for label in ("d 5, δ 0.1", "d 5, δ 1e-6", "d 20, δ 0.1", "d 20, δ 1e-6"):
             assert label in drawing.svg
 
 
 def test_the_tables_have_the_price_of_every_setting(full: list[Play]) -> None:
-    *by_environment, beside, regularized = price.tables(made_up(full))
-    assert [len(table.rows) for table in by_environment] == [4, 4, 4]
-    assert sum(name.startswith("ε") for name in by_environment[0].columns) == 5
-    assert all("±" in cell for row in by_environment[0].rows for cell in row[1:6])
-    assert [row[0] for row in beside.rows] == ["0", "0.1"]
-    assert [row[2] for row in regularized.rows] == ["1", "1", "1", "1"]
+    few, many, *by_scene, paper = price.tables(made_up(full))
+    assert [len(table.rows) for table in by_scene] == [4] * 5
+    assert sum(name.startswith("ε") for name in by_scene[0].columns) == 5
+    assert all("±" in cell for row in by_scene[0].rows for cell in row[1:6])
+    assert [row[0] for row in paper.rows] == ["0", "0.1"]
+    for beside in (few, many):
+        assert [row[0] for row in beside.rows] == list(PLACES)
+        assert beside.columns[:6] == (
+            "world", "nonprivate", "windows", "price", "LinUCB (paper)", "tight"
+        )  # fmt: skip
+        assert all(row[3].startswith("1.5") for row in beside.rows)
+        assert all(row[4].startswith("2,000") for row in beside.rows)
 
 
-def test_other_regularizers_do_not_count_as_the_baseline(full: list[Play]) -> None:
-    lower = [cell for cell in full if cell.rho_min is not None]
-    assert {cell.rho_min for cell in lower} == {10.0, 100.0, 1000.0}
-    rest = made_up([cell for cell in full if cell.rho_min is None])
-    tenth = made_up([replace(cell, epsilon=1.0) for cell in lower], factor=0.1)
-    cells = (replace(one, settings={**one.settings, "epsilon": None}) for one in tenth.cells)
-    mixed = Results((*rest.cells, *cells))
-    wide = PriceWorld(environment="sphere", dim=20)
-    assert price.price(mixed, wide, MAIN) == price.price(rest, wide, MAIN)
-    assert [row[2][:3] for row in price.tables(mixed)[-1].rows] == ["1", "0.1", "0.1", "0.1"]
+def test_the_paper_s_learner_does_not_count_as_the_baseline(full: list[Play]) -> None:
+    rest = [cell for cell in full if (cell.variant, cell.policy) != ("nonprivate", "ucb")]
+    assert len(rest) < len(full)
+    for world in (SPHERE, PriceWorld(environment="clusters", dim=20)):
+        assert price.price(made_up(full), world, MAIN) == price.price(made_up(rest), world, MAIN)
 
 
 def test_the_smallest_scale_runs_and_is_judged_drawn_and_tabulated() -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 import discreet
 from discreet.curator.records import LEARNER
 from discreet.mechanism import Mechanism
+from discreet.mechanism.strategies import Windows
 from discreet.release import Release
 from helpers import whole_state
 
@@ -77,6 +79,9 @@ class Model:
         times = mechanism.schedule.times(len(self.rows))
         assert (release.number, release.rows) == (len(times), max(times, default=0))
         rows = self.rows[: release.rows]
+        if isinstance(mechanism.strategy, Windows):
+            self._check_windows(release, times)
+            return
         if mechanism.grid is None:
             actions = np.array([action for action, _ in rows]).reshape(-1, 2)
             rewards = np.array([reward for _, reward in rows])
@@ -90,6 +95,26 @@ class Model:
         gram, moment = whole_sums(mechanism, rows)
         np.testing.assert_array_equal(release.gram, gram + base)
         np.testing.assert_array_equal(release.moment, moment)
+
+    def _check_windows(self, release: Release, times: list[int]) -> None:
+        """The same where batches have weights; a window is rounded down to a whole step."""
+        mechanism = release.mechanism
+        gram, moment = np.zeros((2, 2)), np.zeros(2)
+        shares = weights(mechanism.strategy, release.number) if times else ()
+        for share, start, end in zip(shares, [0, *times], times, strict=False):
+            for action, reward in self.rows[start:end]:
+                gram += share * np.outer(action, action)
+                moment += share * reward * np.array(action)
+        steps = 0.0 if mechanism.grid is None else 2.0 * len(self.rows) * mechanism.grid.action_step
+        np.testing.assert_allclose(release.gram, gram, rtol=0, atol=1e-9 + steps)
+        np.testing.assert_allclose(release.moment, moment, rtol=0, atol=1e-9 + steps)
+
+
+@lru_cache(maxsize=256)
+def weights(strategy: Windows, number: int) -> tuple[float, ...]:
+    """How much each batch counts in a release, by the strategy's matrices."""
+    shares = strategy.decoder(number)[-1] @ strategy.encoder(number)
+    return tuple(float(share) for share in shares)
 
 
 def whole_sums(mechanism: Mechanism, rows: tuple[tuple[Pair, float], ...]) -> tuple[F64, F64]:

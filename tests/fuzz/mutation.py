@@ -44,7 +44,7 @@ from discreet.errors import DiscreetError, StateFileError
 from discreet.mechanism.noise.sources import SeededNoise
 from discreet.mechanism.schedules import batches
 from discreet.mechanism.strategies import SquareRoot
-from helpers import whole_state
+from helpers import EARLY, whole_state
 
 PROBLEM = discreet.Problem(dim=2, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)
 TARGET = discreet.Privacy(epsilon=1.0, delta=1e-6)
@@ -56,6 +56,8 @@ LEARNERS: dict[str, tuple[Any, str]] = {
     "gaussian": (discreet.VARIANTS["gaussian"], "exact"),
     "wishart": (discreet.VARIANTS["wishart"], "float"),
     "nonprivate": (discreet.VARIANTS["nonprivate"], "exact"),
+    "windows": (EARLY, "exact"),
+    "windows float": (EARLY, "float"),
 }
 PAGE = 4096  # bytes
 SECONDS = 20  # a case takes milliseconds; this is to find one that does not end
@@ -104,6 +106,7 @@ def _specimen(path: Path, name: str) -> Specimen:
         variant=variant,
         noise=noise,
         noise_source=SeededNoise(np.random.SeedSequence(5)),
+        policy=discreet.UCB(),  # which leaves nothing to chance
         path=path,
     )
     waiting = []

@@ -16,6 +16,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -51,6 +52,7 @@ from discreet.errors import (
 )
 from discreet.mechanism.schedules import batches
 from discreet.mechanism.strategies import SquareRoot
+from helpers import EARLY
 from interrupting import Interrupting
 
 PROBLEM = discreet.Problem(dim=2, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)
@@ -64,6 +66,8 @@ LEARNERS: dict[str, tuple[Any, str]] = {
     "gaussian float": (discreet.VARIANTS["gaussian"], "float"),
     "wishart": (discreet.VARIANTS["wishart"], "float"),
     "nonprivate": (discreet.VARIANTS["nonprivate"], "exact"),
+    "windows": (EARLY, "exact"),
+    "windows float": (replace(EARLY, growth=0.5), "float"),
 }
 MARK = "1234567"  # in every number that goes in, and in no message that comes out
 

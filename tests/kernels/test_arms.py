@@ -15,7 +15,13 @@ from scipy import stats
 from discreet.kernels import _arms as arms
 from discreet.kernels import _random as random
 from discreet.simulation.environments import _BATCHED_ACTIONS as BATCHED_ACTIONS
-from discreet.simulation.environments import Basis, Environment, Fixed, Sphere
+from discreet.simulation.environments import (
+    Basis,
+    Clusters,
+    Environment,
+    Fixed,
+    Sphere,
+)
 
 F64 = NDArray[np.float64]
 U64 = NDArray[np.uint64]
@@ -91,15 +97,26 @@ def test_a_static_world_offers_the_same_set_in_every_round(environment: Environm
     np.testing.assert_array_equal(arrays.actions, actions)
     np.testing.assert_array_equal(arrays.means, means)
     np.testing.assert_allclose(actions.T @ arrays.theta, means, rtol=0, atol=1e-15)
-    assert arms.best_mean(arrays) == means.max()
+    assert arms.best_mean(arrays, 0) == means.max()
 
 
 def test_the_best_mean_of_a_fresh_world_is_the_top() -> None:
     world = Sphere(dim=3, n_actions=5).start(np.random.SeedSequence(20))
-    assert arms.best_mean(world.arrays) == TOP
-    start = arms.next_set(world.state, world.arrays)
-    assert arms.best_mean(world.arrays) == TOP
-    assert world.arrays.means[start : start + 5].max() == TOP
+    for _ in range(1_000):
+        start = arms.next_set(world.state, world.arrays)
+        assert arms.best_mean(world.arrays, start) == TOP
+        assert world.arrays.means[start : start + 5].max() == TOP
+
+
+def test_the_best_mean_in_clusters_is_that_of_each_set() -> None:
+    world = Clusters(dim=3, n_actions=5).start(np.random.SeedSequence(20))
+    seen = set()
+    for _ in range(1_000):
+        start = arms.next_set(world.state, world.arrays)
+        best = arms.best_mean(world.arrays, start)
+        assert best == world.arrays.means[start : start + 5].max()
+        seen.add(best)
+    assert len(seen) == 1_000
 
 
 @pytest.mark.parametrize(("dim", "gap"), BANDS)

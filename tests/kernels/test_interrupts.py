@@ -51,8 +51,10 @@ def test_a_kernel_that_returns_a_named_tuple_is_found() -> None:
 
 PROGRAM = """
 import signal, sys
+from dataclasses import replace
 import numpy as np
 import discreet
+from discreet.release.policies import UCB
 
 class Interrupted(Exception):
     pass
@@ -67,9 +69,9 @@ actions = np.eye(3)
 while bandit.release.number < 2:
     bandit.learn(bandit.choose(actions), 0.5)
 policy, known = bandit.policy, bandit.release
-policy.choose(bandit.confidence, actions)
+policy.choose(known, actions)
+UCB().choose(known, actions)
 
-from discreet.release.confidence import region
 
 signal.signal(signal.SIGALRM, interrupt)
 waits = np.random.default_rng(0).uniform(1e-6, 1.2e-4, size=int(sys.argv[1]))
@@ -77,7 +79,10 @@ for wait in waits:
     try:
         signal.setitimer(signal.ITIMER_REAL, wait)
         while True:
-            policy.choose(region(known), actions)
+            # A copy: what was worked out of a release is remembered with it.
+            fresh = replace(known)
+            policy.choose(fresh, actions)
+            UCB().choose(fresh, actions)
     except Interrupted:
         pass
 print(len(waits), "interrupts")

@@ -42,15 +42,18 @@ class Region(NamedTuple):
         return np.asarray(np.sqrt(squares @ self.noise) + np.sqrt(squares @ self.bias))
 
 
-def by_kernel(gram: F64, moment: F64, terms: Terms = TERMS) -> Region:
-    """The region of a release with the noise `HELD`: a table with a single entry."""
+def by_kernel(
+    gram: F64, moment: F64, terms: Terms = TERMS, heaviest: float = 1.0, grow: float = 1.0
+) -> Region:
+    """The region of a release with ``grow`` times the noise `HELD`: a table with a single entry."""
     dim = moment.size
     basis, weights = np.empty((dim, dim)), np.empty(dim)
     noise, bias = np.empty(dim), np.empty(dim)
     reach = HELD.reach / HELD.gram_std
-    table = NoiseTable(np.array([1]), *(np.array([x]) for x in (1.0, reach, HELD.log_tail)))
+    table = NoiseTable(np.array([1]), *(np.array([x]) for x in (grow, reach, HELD.log_tail)))
     law = Noise(HELD.gram_std, HELD.moment_std, 0.0)
-    shift = width.region(gram, moment, 1, table, law, terms, basis, weights, noise, bias)
+    known = (1, heaviest, table, law, terms)
+    shift = width.region(gram, moment, *known, basis, weights, noise, bias)
     return Region(basis, weights, noise, bias, shift)
 
 
@@ -150,6 +153,26 @@ def test_the_shifted_matrix_is_positive_definite_whatever_the_noise(dim: int) ->
 
 
 @each_dim
+@each_length
+@pytest.mark.parametrize("heaviest", [0.3, 2.5])
+def test_rows_that_count_more_than_one_are_counted_as_one(
+    dim: int, rows: int, heaviest: float
+) -> None:
+    # A release that is a multiple of another, noise and all, says the same.
+    gram, moment = a_release(3, dim, rows)
+    expected = by_kernel(gram, moment)
+    scaled = (heaviest * gram, heaviest * moment)
+    found = by_kernel(*scaled, heaviest=heaviest, grow=heaviest)
+    assert found.shift == pytest.approx(expected.shift, rel=1e-9)
+    np.testing.assert_allclose(found.centre, expected.centre, rtol=1e-8, atol=1e-10)
+    actions = unit_rows(np.random.default_rng(1), 50, dim)
+    np.testing.assert_allclose(found.widths(actions), expected.widths(actions), rtol=1e-8)
+    if rows >= 1000:  # it matters, unless noise is all there is
+        other = by_kernel(*scaled, grow=heaviest)
+        assert (np.abs(other.widths(actions) / expected.widths(actions) - 1) > 1e-3).all()
+
+
+@each_dim
 def test_the_shift_and_its_bias_vanish_as_data_arrives(dim: int) -> None:
     few, many = (by_kernel(rows * np.eye(dim), np.zeros(dim)) for rows in (0.01, 10_000.0))
     assert few.shift > HELD.reach
@@ -241,7 +264,15 @@ def test_a_release_carries_all_that_its_region_needs() -> None:
         terms = Terms(problem.reward_subgaussian**2, problem.theta_norm, mechanism.confidence.prior)
         gram = 500 * np.eye(3) + symmetric_noise(rng, 3, std)
         moment = rng.standard_normal(3)
-        release = Release(number=number, rows=1500, gram=gram, moment=moment, mechanism=mechanism)
+        release = Release(
+            number=number,
+            rows=1500,
+            gram=gram,
+            moment=moment,
+            spread=scale,
+            weight=1500.0,
+            mechanism=mechanism,
+        )
         found, formulas = confidence.region(release), Formulas(gram, held, terms)
         expected = np.linalg.solve(formulas.v(found.shift), moment)
         # The harmonic number is rounded up.
@@ -275,7 +306,7 @@ def test_a_release_between_two_entries_of_the_table_has_the_noise_of_the_later_o
         for known in (table, alone):
             filled = np.empty((2, 2)), np.empty(2), np.empty(2), np.empty(2)
             gram, moment = np.diag([50.0, 80.0]), np.array([1.0, 2.0])
-            shift = width.region(gram, moment, number, known, law, TERMS, *filled)
+            shift = width.region(gram, moment, number, 1.0, known, law, TERMS, *filled)
             found.append([shift, *filled[2], *filled[3]])
         assert found[0] == found[1]
 
@@ -284,7 +315,13 @@ def test_before_the_first_release_any_parameter_may_be() -> None:
     problem = Sphere(dim=3, n_actions=4).problem
     mechanism = named("tight").mechanism(Setting(problem=problem, horizon=100), TARGET)
     nothing = Release(
-        number=0, rows=0, gram=np.zeros((3, 3)), moment=np.zeros(3), mechanism=mechanism
+        number=0,
+        rows=0,
+        gram=np.zeros((3, 3)),
+        moment=np.zeros(3),
+        spread=0.0,
+        weight=0.0,
+        mechanism=mechanism,
     )
     found = confidence.region(nothing)
     actions = np.random.default_rng(6).standard_normal((9, 3))

@@ -19,9 +19,9 @@ from discreet.errors import (
 )
 from discreet.mechanism.schedules import hybrid
 from discreet.mechanism.variants import VARIANTS, Named, named
-from helpers import died, learner_for
+from helpers import EARLY, died, learner_for
 
-ROWS = [*VARIANTS.values(), named("tight").with_schedule(hybrid(start=3, ratio=0.4))]
+ROWS = [*VARIANTS.values(), EARLY, named("tight").with_schedule(hybrid(start=3, ratio=0.4))]
 
 
 class AnyOrderOfCalls(RuleBasedStateMachine):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet import Decision, LinUCB, Privacy, Problem
+from discreet import UCB, Decision, LinUCB, Privacy, Problem
 from discreet.errors import (
     DecisionClosedError,
     GivenUpWarning,
@@ -29,7 +29,7 @@ from helpers import TARGET, learner_for, unit_rows, whole_state
 
 
 def test_nonprivate_is_textbook_linucb(problem: Problem) -> None:
-    learner = LinUCB(problem, horizon=200, variant="nonprivate", failure_prob=0.1)
+    learner = LinUCB(problem, horizon=200, variant="nonprivate", failure_prob=0.1, policy=UCB())
     gram, moment = np.eye(3), np.zeros(3)
     rng = np.random.default_rng(1)
     for _ in range(200):
@@ -178,7 +178,8 @@ def test_the_horizon_is_the_end(variant: Named, problem: Problem) -> None:
     assert whole_state(learner) == before
     learner.learn(last, 1)  # rewards may still come in
     assert learner.rows == 1
-    assert learner.release.rows == (0 if variant.name == "tight" else 1)
+    assert learner.release.rows == (1 if learner.mechanism.schedule.every_round else 0)
+    assert learner.mechanism.schedule.every_round == (variant.name not in {"tight", "windows"})
 
 
 @pytest.mark.parametrize(

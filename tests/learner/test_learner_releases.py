@@ -1,6 +1,8 @@
 """What a learner shows: when there is a release, which noise is in it, and its ledger."""
 
 import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -11,15 +13,20 @@ from discreet.mechanism.noise import _sampler as sampler
 from discreet.mechanism.noise.sources import SystemNoise
 from discreet.mechanism.schedules import batches
 from discreet.mechanism.variants import Named, named
-from discreet.release import Release
 from discreet.release.ledger import fingerprint
-from helpers import TARGET, learner_for, noise_of, seeded, whole_state
+from helpers import EARLY, TARGET, learner_for, noise_of, seeded, whole_state
+
+if TYPE_CHECKING:
+    from discreet.release import Release
+
+
+each_of_ours = pytest.mark.parametrize("row", [EARLY, named("tight")], ids=lambda row: row.name)
 
 
 def test_a_release_is_the_same_object_until_the_next_one(variant: Named, problem: Problem) -> None:
     learner = learner_for(variant, problem)
     schedule = learner.mechanism.schedule
-    assert schedule.after(0) == (20 if variant.name == "tight" else 1)
+    assert schedule.after(0) == {"tight": 20, "windows": 3}.get(variant.name, 1)
     before = learner.release
     assert (before.number, before.rows) == (0, 0)
     for rows in range(1, 50):
@@ -58,28 +65,29 @@ def test_the_ledger_has_every_release_as_it_was_shown(variant: Named, problem: P
     assert not learner.ledger.holds(learner_for(variant, problem).release)
 
 
-def test_the_ledger_knows_a_release_with_one_other_bit(problem: Problem) -> None:
-    learner = LinUCB(problem, horizon=20, privacy=TARGET)
+@each_of_ours
+def test_the_ledger_knows_a_release_with_one_other_bit(problem: Problem, row: Named) -> None:
+    learner = LinUCB(problem, horizon=20, privacy=TARGET, variant=row)
     for _ in range(20):
         learner.learn(learner.choose(np.eye(3)), 1)
     release = learner.release
     assert learner.ledger.holds(release)
     moment = release.moment.copy()
     moment[0] = np.nextafter(moment[0], math.inf)
-    other = Release(
-        number=1, rows=20, gram=release.gram, moment=moment, mechanism=learner.mechanism
-    )
+    other = replace(release, moment=moment)
     assert not learner.ledger.holds(other)
 
 
-def test_rewards_after_the_last_round_still_make_releases(problem: Problem) -> None:
-    learner = LinUCB(problem, horizon=20, privacy=TARGET)
+@each_of_ours
+def test_rewards_after_the_last_round_still_make_releases(problem: Problem, row: Named) -> None:
+    learner = LinUCB(problem, horizon=20, privacy=TARGET, variant=row)
     decisions = [learner.choose(np.eye(3)) for _ in range(20)]
     with pytest.raises(HorizonReachedError):
         learner.choose(np.eye(3))
     for decision in reversed(decisions):
         learner.learn(decision, 1)
     assert learner.ledger.holds(learner.release)
+    assert len(learner.ledger) == learner.mechanism.releases
 
 
 class Interrupting:

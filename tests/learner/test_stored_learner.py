@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet import LinUCB, Problem, load
+from discreet import UCB, LinUCB, Problem, load
 from discreet.curator import curator
 from discreet.curator.store import Place
 from discreet.errors import (
@@ -23,9 +23,10 @@ from discreet.errors import (
     UnknownDecisionError,
 )
 from discreet.mechanism.schedules import batches
-from discreet.mechanism.variants import named
+from discreet.mechanism.variants import Named, named
 from discreet.release.ledger import Ledger
 from helpers import (
+    EARLY,
     TARGET,
     assert_same,
     crashed,
@@ -47,6 +48,8 @@ KINDS = {
     "gaussian, float": (named("gaussian"), "float"),
     "wishart, float": (named("wishart"), "float"),
     "nonprivate": (named("nonprivate"), "exact"),
+    "windows": (EARLY, "exact"),
+    "windows, float": (EARLY, "float"),
 }
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -122,7 +125,8 @@ def test_where_it_is_stored_changes_nothing_about_what_is_learned(
     variant, noise = KINDS[kind]
     sources = [seeded(4) for _ in range(3)]
     learners = [
-        learner_for(variant, problem, noise=noise, noise_source=source) for source in sources
+        learner_for(variant, problem, noise=noise, noise_source=source, policy=UCB())
+        for source in sources
     ]
     learners[1].save(place)
     rng = np.random.default_rng(3)
@@ -172,8 +176,9 @@ def test_a_decision_that_never_reached_the_disk_is_not_mistaken_for_a_later_one(
     restored.learn(known, 1)
 
 
-def test_the_ledger_file_is_the_ledger(problem: Problem, path: Path) -> None:
-    learner = LinUCB(problem, horizon=40, privacy=TARGET)
+@pytest.mark.parametrize("row", [EARLY, named("tight")], ids=lambda row: row.name)
+def test_the_ledger_file_is_the_ledger(problem: Problem, path: Path, row: Named) -> None:
+    learner = LinUCB(problem, horizon=40, privacy=TARGET, variant=row)
     played(learner, 25)  # the releases before `save` are in it too
     learner.save(path)
     played(learner, 15)
@@ -280,7 +285,7 @@ def rows_stored(learner: LinUCB) -> int:
 def test_sums_take_the_place_of_rows_when_a_learner_is_saved_or_closed(
     problem: Problem, place: Place, tmp_path: Path
 ) -> None:
-    learner = LinUCB(problem, horizon=30, privacy=TARGET, path=place)
+    learner = LinUCB(problem, horizon=30, privacy=TARGET, variant=EARLY, path=place)
     played(learner, 4)
     assert rows_stored(learner) == 4
     learner.save()
@@ -295,7 +300,7 @@ def test_many_rows_become_sums_by_themselves(
     problem: Problem, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(curator, "_COMPACT_AFTER", 3)
-    learner = LinUCB(problem, horizon=40, privacy=TARGET, path=place)
+    learner = LinUCB(problem, horizon=40, privacy=TARGET, variant=EARLY, path=place)
     for number in range(1, 11):
         played(learner, 1)
         assert rows_stored(learner) == number % 3
@@ -321,7 +326,7 @@ def test_many_decisions_that_wait_cost_no_more_than_a_few(problem: Problem, path
 
 
 def test_threads_share_a_stored_learner(problem: Problem, place: Place, tmp_path: Path) -> None:
-    learner = LinUCB(problem, horizon=100, privacy=TARGET, path=place)
+    learner = LinUCB(problem, horizon=100, privacy=TARGET, variant=EARLY, path=place)
 
     def work() -> None:
         for turn in range(8):

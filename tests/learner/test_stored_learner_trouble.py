@@ -33,6 +33,7 @@ from discreet.learner import read_ledger
 from discreet.mechanism.schedules import batches
 from discreet.mechanism.variants import named
 from helpers import (
+    EARLY,
     TARGET,
     assert_same,
     crashed,
@@ -219,7 +220,7 @@ def test_sums_that_cannot_be_stored_are_tried_again_after_twice_as_many_rows(
     problem: Problem, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(curating, "_COMPACT_AFTER", 3)
-    learner = LinUCB(problem, horizon=60, privacy=TARGET, path=path)
+    learner = LinUCB(problem, horizon=60, privacy=TARGET, variant=EARLY, path=path)
     store = watched(learner)
 
     def fails(kind: str) -> None:
@@ -475,7 +476,7 @@ from discreet import LinUCB, Privacy, Problem, load
 from discreet.errors import WrongProcessError
 
 problem = Problem(dim=3, action_norm=1, reward_bound=1, theta_norm=1)
-learner = LinUCB(problem, horizon=50, privacy=Privacy(epsilon=1, delta=1e-6), path=sys.argv[1])
+learner = LinUCB(problem, horizon=500, privacy=Privacy(epsilon=1, delta=1e-6), path=sys.argv[1])
 waiting = learner.choose(np.eye(3))
 child = os.fork()
 if child == 0:

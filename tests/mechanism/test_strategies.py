@@ -12,6 +12,7 @@ from discreet import accounting
 from discreet.errors import ParameterError
 from discreet.mechanism import _codec
 from discreet.mechanism._codec import strategy_from_json as restored
+from discreet.mechanism.schedules import hybrid
 from discreet.mechanism.strategies import (
     MOST_WRITTEN_OUT,
     Buffered,
@@ -19,6 +20,7 @@ from discreet.mechanism.strategies import (
     SquareRoot,
     Strategy,
     Tree,
+    Windows,
     independent,
 )
 
@@ -47,9 +49,13 @@ def triangular(releases: int) -> dict[str, Strategy]:
 TREES = {"covering": Tree(pan_private=False), "pan-private": Tree(pan_private=True)}
 TRIANGULAR = list(triangular(1))
 ALL = [*TRIANGULAR, *TREES]
+# Not prefix sums: what sets it apart is in kernels/test_windows.py.
+WINDOWS = Windows(schedule=hybrid(start=9), variance=0.5, draw=30.0, share=0.25, full=200.0)
 
 
 def strategy(name: str, releases: int) -> Strategy:
+    if name == "windows":
+        return WINDOWS
     return TREES[name] if name in TREES else triangular(releases)[name]
 
 
@@ -75,7 +81,7 @@ def test_decoding_what_is_encoded_gives_prefix_sums(name: str, releases: int) ->
 
 
 @each_size
-@pytest.mark.parametrize("name", TRIANGULAR)
+@pytest.mark.parametrize("name", [*TRIANGULAR, "windows"])
 def test_later_batches_may_depend_on_earlier_releases(name: str, releases: int) -> None:
     # Release i has draws up to i, and what draw i hides are batches up to i: both lower triangular.
     found = strategy(name, releases)
@@ -147,7 +153,7 @@ def test_noise_does_not_shrink_from_release_to_release(name: str, releases: int)
 
 
 @pytest.mark.parametrize("releases", [1, 3, 16, 64])
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", [*ALL, "windows"])
 def test_one_row_costs_no_more_than_the_column_norm_and_the_worst_row_costs_it(
     name: str, releases: int
 ) -> None:
@@ -351,16 +357,16 @@ def test_too_many_releases_for_a_matrix_are_refused(found: Strategy) -> None:
 
 
 def test_trees_and_buffers_have_no_such_limit() -> None:
-    for found in (*TREES.values(), Buffered(), independent()):
+    for found in (*TREES.values(), Buffered(), independent(), WINDOWS):
         assert found.column_norm(10**6) > 0
         assert found.row_norms(10**6, np.array([1, 10**6])).shape == (2,)
         assert found.sharing(10**6).decoder.size == 0
-    for found in TREES.values():  # but they are not written out either
+    for found in (*TREES.values(), WINDOWS):  # but they are not written out either
         with pytest.raises(ParameterError, match="too many"):
             found.encoder(MOST_WRITTEN_OUT + 1)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", [*ALL, "windows"])
 def test_a_strategy_survives_a_save_file(name: str) -> None:
     found = strategy(name, 5)
     assert (

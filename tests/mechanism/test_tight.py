@@ -45,7 +45,7 @@ from discreet.release import confidence
 from discreet.release.policies import UCB, Policy
 from discreet.simulation import Simulation, run_seed
 from discreet.simulation.environments import Basis, Fixed, Sphere
-from helpers import TARGET, restarted, seeded, unit_rows
+from helpers import EARLY, TARGET, restarted, seeded, unit_rows
 
 F64 = NDArray[np.float64]
 
@@ -304,7 +304,13 @@ def test_the_width_is_flat_in_the_prior() -> None:
     for prior in (0.03, 0.1, 0.3):
         mechanism = replace(TIGHT, confidence=JointWidth(prior=prior)).mechanism(setting(), PAPER)
         release = Release(
-            number=50, rows=900, gram=300 * np.eye(3), moment=np.ones(3), mechanism=mechanism
+            number=50,
+            rows=900,
+            gram=300 * np.eye(3),
+            moment=np.ones(3),
+            spread=1.0,
+            weight=900.0,
+            mechanism=mechanism,
         )
         widths[prior] = confidence.region(release).widths(actions)
     for prior in (0.03, 0.3):
@@ -316,15 +322,15 @@ def test_the_width_is_flat_in_the_prior() -> None:
 
 
 def test_an_unknown_horizon_costs_little_noise() -> None:
-    learner = LinUCB(UNIT, horizon=None, privacy=PAPER)
-    given = LinUCB(UNIT, horizon=LONG, privacy=PAPER)
+    learner = LinUCB(UNIT, horizon=None, privacy=PAPER, variant=TIGHT)
+    given = LinUCB(UNIT, horizon=LONG, privacy=PAPER, variant=TIGHT)
     assert learner.mechanism.setting.horizon == OPEN_HORIZON == 10**12
     assert learner.mechanism.setting.failure_prob == OPEN_FAILURE_PROB == 1e-8
     ratios = np.array(stds(learner.mechanism)) / stds(given.mechanism)
     assert (ratios > 1.0).all()
     assert (ratios < 1.05).all()
     assert LinUCB(
-        UNIT, horizon=None, privacy=PAPER, failure_prob=0.01
+        UNIT, horizon=None, privacy=PAPER, variant=TIGHT, failure_prob=0.01
     ).mechanism.setting == Setting(problem=UNIT, horizon=OPEN_HORIZON, failure_prob=0.01)
     for _ in range(30):
         learner.learn(learner.choose(np.eye(3)), 1)
@@ -397,11 +403,12 @@ def has_variance(values: F64, variance: float) -> bool:
 each_noise = pytest.mark.parametrize("noise", ["exact", "float"])
 
 FORMS = {
-    "buffered": (batches(2), Buffered()),
-    "hybrid": (hybrid(start=3, ratio=0.5), Buffered(exponent=0.5)),
-    "covering": (batches(2), Tree(pan_private=False)),
-    "pan-private": (batches(2), Tree()),
-    "square root": (geometric(start=2, ratio=0.6), SquareRoot()),
+    "buffered": TIGHT.with_schedule(batches(2)),
+    "hybrid": TIGHT.with_schedule(hybrid(start=3, ratio=0.5)).with_strategy(Buffered(exponent=0.5)),
+    "covering": TIGHT.with_schedule(batches(2)).with_tree("covering"),
+    "pan-private": TIGHT.with_schedule(batches(2)).with_tree("pan-private"),
+    "square root": TIGHT.with_schedule(geometric(start=2, ratio=0.6)).with_strategy(SquareRoot()),
+    "windows": replace(EARLY, growth=0.5),
 }
 
 
@@ -411,16 +418,14 @@ def test_releases_of_nothing_are_noise_of_the_stated_covariance(form: str, noise
     # Rows of zeros, so that all there is to see is noise: in release i and j, entry for entry,
     # covariance (D D^T)_ij times the square of the entry's deviation. Entries that are too large
     # or small by a quarter are noticed, and noise shared in another way.
-    schedule, strategy = FORMS[form]
     runs, nothing = 500, [(np.zeros(3), 0.0)] * 10
-    variant = TIGHT.with_schedule(schedule).with_strategy(strategy)
-    mechanism = variant.mechanism(setting(horizon=10), PAPER, noise=noise)
+    mechanism = FORMS[form].mechanism(setting(horizon=10), PAPER, noise=noise)
     found = releases_of(mechanism, nothing, runs=runs, seed=1)
     values = np.array([[packed(release) for release in shown] for shown in found])
     values /= deviations(mechanism)  # (runs, J, entries)
     count = mechanism.releases
     assert values.shape == (runs, count, 9)
-    decoder = strategy.decoder(count)
+    decoder = mechanism.strategy.decoder(count)
     covariance = decoder @ decoder.T
     row, column = np.tril_indices(3)
     kinds = [np.flatnonzero(row == column), np.flatnonzero(row != column), np.arange(6, 9)]
@@ -500,11 +505,11 @@ def log_likelihood_ratios(
             ],
             axis=0,
         )
-        exact.append(sums[np.array(mechanism.schedule.times(len(rows))) - 1])
+        ends = sums[np.array(mechanism.schedule.times(len(rows))) - 1]
+        exact.append(decoder @ encoder @ np.diff(ends, axis=0, prepend=0.0))
     seen = np.array([[packed(release) for release in one] for one in shown])
     scale = deviations(mechanism)
     whitened = [np.linalg.solve(decoder, (seen - mean) / scale) for mean in exact]
-    assert encoder.shape == decoder.shape
     squares = [(part**2).sum(axis=(1, 2)) for part in whitened]
     return np.asarray((squares[1] - squares[0]) / 2)
 
@@ -519,9 +524,10 @@ def looks_normal(values: F64, mean: float, variance: float) -> bool:
 
 SMALL = Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
 AUDITED = {
-    "buffered": (batches(2), Buffered()),
-    "every round": (every_round(), Buffered(exponent=0.5)),
-    "square root": (hybrid(start=2, ratio=0.5), SquareRoot()),
+    "buffered": TIGHT.with_schedule(batches(2)),
+    "every round": TIGHT.with_schedule(every_round()).with_strategy(Buffered(exponent=0.5)),
+    "square root": TIGHT.with_schedule(hybrid(start=2, ratio=0.5)).with_strategy(SquareRoot()),
+    "windows": replace(EARLY, growth=0.5),
 }
 
 
@@ -532,10 +538,11 @@ def test_the_best_observer_tells_neighbours_apart_exactly_as_well_as_mu_allows(
 ) -> None:
     # The log-likelihood ratio of mu-GDP at its worst is N(mu^2/2, mu^2) under one stream and
     # N(-mu^2/2, mu^2) under the other; the first row falls into the costliest batch.
-    schedule, strategy = AUDITED[form]
-    variant = TIGHT.with_schedule(schedule).with_strategy(strategy)
-    mechanism = variant.mechanism(setting(SMALL, 6), PAPER, noise=noise)
+    mechanism = AUDITED[form].mechanism(setting(SMALL, 6), PAPER, noise=noise)
     mu = accounting.gaussian_mu(PAPER)
+    if form == "windows":  # what it costs sums up to one when there is no end of releases
+        mu *= np.linalg.norm(mechanism.strategy.encoder(mechanism.releases)[:, 0])
+        assert 0.9 < mu / accounting.gaussian_mu(PAPER) < 1
     for which, sign in ((0, 1.0), (1, -1.0)):
         ratios = log_likelihood_ratios(mechanism, place=0, runs=600, which=which, seed=which)
         assert looks_normal(ratios, sign * mu**2 / 2, mu**2)
@@ -583,7 +590,14 @@ def test_every_policy_learns_on_tight(policy: Policy, environment: Sphere | Fixe
 def test_policies_use_the_joint_region() -> None:
     rng = np.random.default_rng(2)
     learners = {
-        name: LinUCB(UNIT, horizon=500, privacy=PAPER, policy=policy, noise_source=seeded(3))
+        name: LinUCB(
+            UNIT,
+            horizon=500,
+            privacy=PAPER,
+            variant=TIGHT,
+            policy=policy,
+            noise_source=seeded(3),
+        )
         for name, policy in {"ucb": UCB(), "greedy": greedy(), "draw": Thompson()}.items()
     }
     for _ in range(60):
@@ -604,7 +618,13 @@ def test_thompson_draws_are_as_wide_as_the_region() -> None:
     mechanism = TIGHT.mechanism(setting(), PAPER)
     gram = np.diag([300.0, 400.0, 900.0])
     release = Release(
-        number=30, rows=1600, gram=gram, moment=np.array([30.0, 1.0, 2.0]), mechanism=mechanism
+        number=30,
+        rows=1600,
+        gram=gram,
+        moment=np.array([30.0, 1.0, 2.0]),
+        spread=1.0,
+        weight=1600.0,
+        mechanism=mechanism,
     )
     region = confidence.region(release)
     rng, count, optimism = np.random.default_rng(4), 4_000, 0.7

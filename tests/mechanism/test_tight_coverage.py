@@ -1,4 +1,4 @@
-"""The widths of `tight` hold at every release, for every action, in 95% of runs and more.
+"""The widths of `tight` and `windows` hold at every release, for every action, in 95% of runs.
 
 In each kind of environment 2,000 runs are played with alpha = 0.05. A run fails if at any release
 |<theta* - theta~, x>| > width(x) for any x at all. Seeds are fixed, so the verdict can be repeated.
@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discreet import LinUCB, Mechanism, Privacy, Setting
+from discreet import UCB, LinUCB, Mechanism, Privacy, Setting
 from discreet.kernels import _arms as arms
 from discreet.kernels import _linalg as linalg
 from discreet.kernels import _random as random
@@ -24,6 +24,7 @@ from discreet.kernels import _rounds as rounds
 from discreet.kernels import _schedule as schedule
 from discreet.kernels import _sums as sums
 from discreet.kernels import _width as width
+from discreet.kernels import _windows as windows
 from discreet.kernels._noise import Noise
 from discreet.mechanism.noise.sources import SeededNoise
 from discreet.mechanism.schedules import every_round
@@ -31,6 +32,7 @@ from discreet.mechanism.strategies import Tree
 from discreet.mechanism.variants import named
 from discreet.simulation._simulate import streams
 from discreet.simulation.environments import Basis, Environment, Fixed, Sphere
+from helpers import EARLY
 
 F64 = NDArray[np.float64]
 U64 = NDArray[np.uint64]
@@ -42,6 +44,8 @@ ENVIRONMENTS: dict[str, Environment] = {
     "basis": Basis(dim=3),
 }
 each_environment = pytest.mark.parametrize("kind", ENVIRONMENTS)
+OURS = {"tight": named("tight"), "windows": EARLY}
+each_of_ours = pytest.mark.parametrize("name", OURS)
 
 
 def worst_excess(error: F64, noise: F64, bias: F64) -> float:
@@ -102,14 +106,18 @@ def play(  # noqa: PLR0917  # compiled functions take positions only
         if sums.step(sharing, timing, state, row, starting, excesses.size):
             number = state.number[0]
             linalg.unpack(state.totals[0], 0.0, gram, moment)
-            width.region(gram, moment, number, table, law, terms, basis, weights, noise, bias)
+            heaviest = 1.0
+            if sharing.kind == sums.WINDOWS:
+                heaviest = windows.largest_weight(sharing.filter, timing, number)
+            known = (number, heaviest, table, law, terms)
+            width.region(gram, moment, *known, basis, weights, noise, bias)
             error = basis.T @ world.theta - weights
             excesses[number - 1] = compiled_worst_excess(error, noise, bias)
 
 
-def mechanism_for(environment: Environment, epsilon: float) -> Mechanism:
+def mechanism_for(environment: Environment, epsilon: float, name: str = "tight") -> Mechanism:
     setting = Setting(problem=environment.problem, horizon=HORIZON, failure_prob=ALPHA)
-    return named("tight").mechanism(setting, Privacy(epsilon=epsilon, delta=0.1))
+    return OURS[name].mechanism(setting, Privacy(epsilon=epsilon, delta=0.1))
 
 
 def excesses(environment: Environment, mechanism: Mechanism, seed: int) -> F64:
@@ -139,12 +147,13 @@ def worst_of_runs(environment: Environment, mechanism: Mechanism, runs: int = RU
 
 @pytest.mark.parametrize("epsilon", [1.0, 20.0])
 @each_environment
+@each_of_ours
 def test_every_width_holds_at_every_release_in_95_percent_of_runs(
-    kind: str, epsilon: float
+    name: str, kind: str, epsilon: float
 ) -> None:
     # With little noise the widths are not vacuous: errors come close to them.
     environment = ENVIRONMENTS[kind]
-    worst = worst_of_runs(environment, mechanism_for(environment, epsilon))
+    worst = worst_of_runs(environment, mechanism_for(environment, epsilon, name))
     assert (worst > 1.0).sum() <= ALPHA * RUNS
     # A tenth of the width fails most runs; the largest errors are a good part of it.
     assert (worst > 0.1).mean() > 0.9
@@ -163,10 +172,11 @@ def test_widths_hold_with_a_tree_over_all_rounds_too(tree: str) -> None:
     assert (worst > 0.1).mean() > 0.9
 
 
-def test_a_width_without_privacy_noise_in_it_does_not_cover() -> None:
+@each_of_ours
+def test_a_width_without_privacy_noise_in_it_does_not_cover(name: str) -> None:
     # The same check must be able to fail: claim hardly any noise, where there is much.
     environment = ENVIRONMENTS["sphere"]
-    mechanism = mechanism_for(environment, 0.02)
+    mechanism = mechanism_for(environment, 0.02, name)
     table = mechanism.noise_table
     quiet = replace(mechanism)
     quiet.__dict__["noise_table"] = table._replace(norms=0.01 * table.norms)
@@ -174,9 +184,10 @@ def test_a_width_without_privacy_noise_in_it_does_not_cover() -> None:
     assert (worst > 1.0).mean() > 0.5
 
 
-def test_a_width_without_reward_noise_in_it_does_not_cover() -> None:
+@each_of_ours
+def test_a_width_without_reward_noise_in_it_does_not_cover(name: str) -> None:
     environment = ENVIRONMENTS["fixed"]
-    mechanism = mechanism_for(environment, 1e6)
+    mechanism = mechanism_for(environment, 1e6, name)
     terms = mechanism.width_terms
     assert (worst_of_runs(environment, mechanism, runs=200) > 1.0).mean() < ALPHA
     sure = replace(mechanism)
@@ -185,11 +196,12 @@ def test_a_width_without_reward_noise_in_it_does_not_cover() -> None:
 
 
 @each_environment
-def test_the_loop_is_the_learners_own(kind: str) -> None:
+@each_of_ours
+def test_the_loop_is_the_learners_own(name: str, kind: str) -> None:
     # The same seeds through `LinUCB`: the same errors in the same widths, for many actions; none
     # exceeds the worst, and the worst is reached by some.
     environment, seed = ENVIRONMENTS[kind], 3
-    mechanism = mechanism_for(environment, 1.0)
+    mechanism = mechanism_for(environment, 1.0, name)
     expected = excesses(environment, mechanism, seed)
     world_seed, noise_seed, _ = streams(seed)
     world = environment.start(world_seed)
@@ -198,6 +210,8 @@ def test_the_loop_is_the_learners_own(kind: str) -> None:
         horizon=HORIZON,
         privacy=Privacy(epsilon=1.0, delta=0.1),
         failure_prob=ALPHA,
+        variant=OURS[name],
+        policy=UCB(),
         noise="float",  # as in the loop
         noise_source=SeededNoise(noise_seed),
     )

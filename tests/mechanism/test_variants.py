@@ -1,6 +1,7 @@
 """The contract of every variant, run over the table."""
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +14,25 @@ from discreet.mechanism.noise.sources import SeededNoise
 from discreet.mechanism.schedules import Schedule, batches, every_round, geometric
 from discreet.mechanism.strategies import Optimised, SquareRoot, independent
 from discreet.mechanism.variants import VARIANTS, Named, TreeVariant, calibrate, named
+from discreet.release.policies import UCB, PosteriorUCB
 from discreet.simulation import Simulation, run_seed
 from discreet.simulation._simulate import streams
-from discreet.simulation.environments import Environment, Fixed, Sphere, play
-from helpers import TARGET, learner_for, noise_of, restarted, target, unit_rows
+from discreet.simulation.environments import Basis, Environment, Fixed, Sphere, play
+from helpers import (
+    EARLY,
+    TARGET,
+    AsSimulated,
+    learner_for,
+    noise_of,
+    restarted,
+    target,
+    unit_rows,
+)
 
 
 def test_the_table_lists_ours_and_the_papers_variants_once() -> None:
     assert list(VARIANTS) == [
+        "windows",
         "tight",
         "nonprivate",
         "gaussian",
@@ -40,12 +52,13 @@ def test_a_mechanism_is_what_its_variant_says(variant: Named, setting: Setting) 
     assert mechanism.releases == max(1, len(mechanism.schedule.times(setting.horizon)))
 
 
-def test_only_tight_has_no_bounds_of_the_papers_kind(setting: Setting) -> None:
-    mechanism = named("tight").mechanism(setting, TARGET)
+@pytest.mark.parametrize("name", ["tight", "windows"])
+def test_only_ours_have_no_bounds_of_the_papers_kind(name: str, setting: Setting) -> None:
+    mechanism = named(name).mechanism(setting, TARGET)
     assert mechanism.bounds is None
     assert mechanism.confidence == JointWidth()
     assert mechanism.shift == 0.0
-    with pytest.raises(ParameterError, match="variant: 'tight' has no confidence radius"):
+    with pytest.raises(ParameterError, match=f"variant: '{name}' has no confidence radius"):
         _ = mechanism.radius_terms
 
 
@@ -120,7 +133,9 @@ def test_a_shift_of_ones_own_can_be_given_either_way(
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(ParameterError, match="variant: is 'gauss'; give one of tight, nonprivate"):
+    with pytest.raises(
+        ParameterError, match="variant: is 'gauss'; give one of windows, tight, nonprivate"
+    ):
         named("gauss")
 
 
@@ -135,6 +150,8 @@ def all_forms() -> dict[str, Named]:
     tight = named("tight")
     return {
         **VARIANTS,
+        "windows, early": EARLY,
+        "windows, few and late": replace(named("windows"), start=2.0, growth=0.5, ratio=1.0),
         "gaussian, covering": named("gaussian").with_tree("covering"),
         "gaussian, exact": named("gaussian").with_calibration("gdp"),
         "tight, every round": tight.with_schedule(every_round()),
@@ -159,14 +176,14 @@ def test_learner_and_simulator_take_the_same_path(form: str, environment: Enviro
     # One stream of random numbers, the plain loop on one side and the compiled one on the other:
     # every choice must agree, so the regrets agree at every checkpoint.
     row, horizon, seed = FORMS[form], 300, 11
-    world_seed, noise_seed, _ = streams(seed)
+    world_seed, noise_seed, policy_seed = streams(seed)
     setting = Setting(problem=environment.problem, horizon=horizon, failure_prob=0.1)
     privacy = Privacy(epsilon=2.0, delta=0.1) if row.private else None
     simulation = Simulation(
         environment=environment, mechanism=row.mechanism(setting, privacy), rounds=horizon
     )
     compiled = run_seed(simulation, seed)
-
+    rule = simulation.policy
     learner = LinUCB(
         environment.problem,
         horizon=horizon,
@@ -175,8 +192,45 @@ def test_learner_and_simulator_take_the_same_path(form: str, environment: Enviro
         variant=row,
         noise="float",  # as in the simulator
         noise_source=SeededNoise(noise_seed),
+        policy=AsSimulated(rule, policy_seed) if isinstance(rule, PosteriorUCB) else None,
     )
     plain = np.cumsum(play(learner, environment.start(world_seed), rounds=horizon))
+    np.testing.assert_allclose(plain[simulation.checkpoints() - 1], compiled, rtol=1e-12)
+
+
+@pytest.mark.parametrize("variant_name", ["windows", "tight", "nonprivate"])
+@pytest.mark.parametrize("environment", [Sphere(dim=3, n_actions=7), Basis(dim=4)])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        PosteriorUCB(uniform=0.2),
+        PosteriorUCB(dither=0.0),
+        PosteriorUCB(growth=0.7),
+        PosteriorUCB(dither=3.0, deviations=0.5),
+        UCB(),
+        UCB(optimism=0.1),
+    ],
+    ids=str,
+)
+def test_they_do_by_any_rule(
+    variant_name: str, environment: Environment, rule: PosteriorUCB | UCB
+) -> None:
+    row = EARLY if variant_name == "windows" else named(variant_name)
+    horizon, seed = 400, 5
+    world_seed, noise_seed, policy_seed = streams(seed)
+    setting = Setting(problem=environment.problem, horizon=horizon, failure_prob=0.1)
+    privacy = Privacy(epsilon=20.0, delta=0.1) if row.private else None
+    mechanism = row.mechanism(setting, privacy)
+    simulation = Simulation(
+        environment=environment, mechanism=mechanism, rounds=horizon, policy=rule
+    )
+    learner = LinUCB.from_mechanism(
+        mechanism,
+        noise_source=SeededNoise(noise_seed),
+        policy=AsSimulated(rule, policy_seed) if isinstance(rule, PosteriorUCB) else rule,
+    )
+    plain = np.cumsum(play(learner, environment.start(world_seed), rounds=horizon))
+    compiled = run_seed(simulation, seed)
     np.testing.assert_allclose(plain[simulation.checkpoints() - 1], compiled, rtol=1e-12)
 
 
@@ -185,7 +239,8 @@ def test_a_restored_learner_continues_exactly(
 ) -> None:
     rng = np.random.default_rng(5)
     sets = [unit_rows(rng, 6, 3) for _ in range(60)]
-    straight, stopped = (learner_for(variant, problem, seed=3) for _ in range(2))
+    # By a rule that leaves nothing to chance.
+    straight, stopped = (learner_for(variant, problem, seed=3, policy=UCB()) for _ in range(2))
     waiting = {}
     for learner in (straight, stopped):
         waiting[learner] = [learner.choose(actions) for actions in sets[:23]]

@@ -8,6 +8,7 @@ from discreet.curator.sums import PrefixSums, sums_of
 from discreet.errors import ParameterError
 from discreet.mechanism.noise.sources import SystemNoise
 from discreet.mechanism.schedules import batches
+from helpers import EARLY
 
 PROBLEM = Problem(dim=2, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)
 SETTING = Setting(problem=PROBLEM, horizon=64, failure_prob=0.05)
@@ -15,7 +16,7 @@ ACTION = np.array([0.3, 0.4])
 
 
 def begun(name: str, noise: str) -> PrefixSums:
-    variant = VARIANTS[name]
+    variant = EARLY if name == "windows" else VARIANTS[name]
     if name == "tight":
         variant = variant.with_schedule(batches(3))
     mechanism = variant.mechanism(SETTING, Privacy(epsilon=1.0, delta=1e-6), noise=noise)
@@ -26,7 +27,14 @@ def contents(sums: PrefixSums) -> list[object]:
     return [sums.position, *(part.tolist() for part in sums.arrays().values())]
 
 
-LEARNERS = [("tight", "exact"), ("tight", "float"), ("gaussian", "exact"), ("gaussian", "float")]
+LEARNERS = [
+    ("windows", "exact"),
+    ("windows", "float"),
+    ("tight", "exact"),
+    ("tight", "float"),
+    ("gaussian", "exact"),
+    ("gaussian", "float"),
+]
 
 
 @pytest.mark.parametrize(("name", "noise"), LEARNERS)

@@ -1,6 +1,8 @@
 """Policies against dense algebra, and Thompson's choices against their probabilities."""
 
 import math
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from discreet import Release
 from discreet.errors import ParameterError
 from discreet.release.confidence import Ellipsoid
 from discreet.release.policies import UCB, Thompson, greedy
@@ -19,6 +22,11 @@ def region_of(centre: np.ndarray, gram: np.ndarray, radius: float) -> Ellipsoid:
     factor = np.tril(lower / scale, -1) + np.diag(1.0 / scale**2)
     weights = (lower / scale).T @ centre
     return Ellipsoid(centre=centre, weights=weights, factor=factor, radius=radius)
+
+
+def release_with(region: Ellipsoid) -> Release:
+    """As much of a release as these rules look at."""
+    return cast("Release", SimpleNamespace(confidence=region))
 
 
 def random_region(rng: np.random.Generator, dim: int) -> tuple[Ellipsoid, np.ndarray]:
@@ -43,7 +51,10 @@ def test_ucb_picks_the_dense_argmax(seed: int, dim: int, count: int, optimism: f
     scores = actions @ region.centre + optimism * region.radius * widths
     ordered = np.sort(scores)
     assume(count == 1 or ordered[-1] - ordered[-2] > 1e-9)
-    assert UCB(optimism=optimism).choose(region, actions) == scores.argmax()
+    rule, release = UCB(optimism=optimism), release_with(region)
+    assert rule.choose(release, actions) == (scores.argmax(), 1.0)
+    expected = np.eye(count)[scores.argmax()]
+    np.testing.assert_array_equal(rule.probabilities(release, actions), expected)
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
@@ -55,15 +66,16 @@ def test_the_greedy_rule_and_thompson_without_optimism_trust_the_estimate(
     region, _ = random_region(rng, dim)
     actions = rng.standard_normal((count, dim))
     best = (actions @ region.centre).argmax()
-    assert greedy().choose(region, actions) == best
-    assert Thompson(optimism=0.0).choose(region, actions) == best
+    release = release_with(region)
+    assert greedy().choose(release, actions) == (best, 1.0)
+    # A rule that draws does not say how probable its choices are.
+    assert Thompson(optimism=0.0).choose(release, actions) == (best, None)
 
 
 def test_the_paper_rule_is_the_default() -> None:
     assert UCB() == UCB(optimism=1.0)
     assert greedy() == UCB(optimism=0.0)
-    assert not UCB().sampling
-    assert Thompson().sampling
+    assert Thompson() == Thompson(optimism=1.0)
 
 
 @pytest.mark.parametrize("optimism", [0.5, 1.0, 3.0])
@@ -79,7 +91,8 @@ def test_thompson_chooses_between_two_actions_with_the_right_probability(optimis
     actions = np.array([[1.0, 0.3], [0.2, 0.8]])
     rule = Thompson(optimism=optimism)
     before = region.centre.copy(), region.weights.copy(), region.factor.copy()
-    wins = sum(rule.choose(region, actions) == 0 for _ in range(size))
+    release = release_with(region)
+    wins = sum(rule.choose(release, actions).index == 0 for _ in range(size))
     for now, then in zip((region.centre, region.weights, region.factor), before, strict=True):
         assert (now == then).all()
 

@@ -8,7 +8,7 @@ import pytest
 from discreet import UCB, Privacy, Setting, Thompson, greedy
 from discreet.errors import ParameterError
 from discreet.mechanism.variants import Named, named
-from discreet.release.policies import Policy
+from discreet.release.policies import Policy, PosteriorUCB
 from discreet.simulation import Simulation, run_seed, simulate
 from discreet.simulation.environments import GAUSSIAN, Basis, Fixed, Sphere
 from helpers import TARGET
@@ -31,12 +31,12 @@ def simulation(
         environment=environment,
         mechanism=row.mechanism(setting, PAPER if row.private else None),
         rounds=horizon if rounds is None else rounds,
-        policy=UCB() if policy is None else policy,
+        policy=policy,
     )
 
 
-@pytest.mark.parametrize("name", ["gaussian", "tight"])
-@pytest.mark.parametrize("policy", [UCB(), greedy(), Thompson()])
+@pytest.mark.parametrize("name", ["gaussian", "tight", "windows"])
+@pytest.mark.parametrize("policy", [UCB(), greedy(), Thompson(), PosteriorUCB(uniform=0.1)])
 def test_results_do_not_depend_on_the_number_of_workers(name: str, policy: Policy) -> None:
     played = simulation(name, policy=policy)
     one = simulate(played, seeds=range(3), jobs=1)

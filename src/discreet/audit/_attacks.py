@@ -89,10 +89,22 @@ def threshold(target: Target) -> EpsilonBound:
 
 def gaussian(target: Target) -> EpsilonBound:
     """The same with a threshold in the middle, and the epsilon that Gaussian noise has then."""
-    if not isinstance(target.makers.short().mechanism.noise, HasTwoScales):
+    return _by_gaussian(target, target.makers.short, lambda: target.single)
+
+
+def matched_gaussian(target: Target) -> EpsilonBound:
+    """The statistic of `matched`, judged as by `gaussian`."""
+    return _by_gaussian(target, target.makers.long, lambda: _few(target.several))
+
+
+def _by_gaussian(
+    target: Target, make: trials.Make, evidence: Callable[[], Evidence]
+) -> EpsilonBound:
+    """The mu that the best linear statistic proves, and the epsilon of Gaussian noise with it."""
+    if not isinstance(make().mechanism.noise, HasTwoScales):
         note = "it takes the noise to be Gaussian, which this learner does not say of its own"
         return EpsilonBound(0.0, 0, note, _INAPPLICABLE)
-    tuning, testing, shift = _flat(target.single)
+    tuning, testing, shift = _flat(evidence())
     rates = statistics.median_rates(
         *statistics.linear_statistic(tuning, testing, shift), risk=target.effort.risk
     )
@@ -120,8 +132,9 @@ def averaging(target: Target) -> EpsilonBound:
     """The mean of all releases with the row, weighted as if their noise were independent."""
     tuning, testing, shift = target.several
     with_row = np.flatnonzero(shift.any(axis=1))
+    counted = np.abs(shift[with_row]).max(axis=1, keepdims=True)
     spread = sum(group[:, with_row].var(axis=0) for group in tuning)
-    weights = 1 / (spread + 1e-12 * np.abs(shift).max() ** 2)
+    weights = counted / (spread + 1e-12 * np.abs(shift).max() ** 2)
     weights /= weights.sum(axis=0)
 
     def mean(groups: F64) -> F64:
@@ -133,9 +146,15 @@ def averaging(target: Target) -> EpsilonBound:
 
 def matched(target: Target) -> EpsilonBound:
     """The best linear statistic of several releases, whatever their noise has in common."""
-    tuning, testing, shift = target.several
-    parts = [Samples(*(group[:, :_FEW_RELEASES] for group in part)) for part in (tuning, testing)]
-    return target.proven(*_flat(Evidence(parts[0], parts[1], shift[:_FEW_RELEASES])))
+    return target.proven(*_flat(_few(target.several)))
+
+
+def _few(evidence: Evidence) -> Evidence:
+    """The first releases: as many as can be weighed against each other."""
+    tuning, testing = (
+        Samples(*(group[:, :_FEW_RELEASES] for group in part)) for part in evidence[:2]
+    )
+    return Evidence(tuning, testing, evidence.shift[:_FEW_RELEASES])
 
 
 def out_of_bounds(target: Target) -> EpsilonBound:
@@ -174,7 +193,8 @@ def one_run(target: Target) -> EpsilonBound:
     times = streams.release_times(mechanism, _FEW_RELEASES)
     pair = streams.worst_pair(mechanism)
     shown, coins = trials.played_coins(make, pair, times, target.effort)
-    guesses, correct = statistics.coin_guesses(shown, coins, pair.difference)
+    counts = streams.batch_weights(mechanism, len(times))
+    guesses, correct = statistics.coin_guesses(shown, coins, pair.difference, counts)
     found = statistics.one_run_epsilon(
         delta=target.delta,
         canaries=coins.size,
@@ -213,6 +233,7 @@ ATTACKS: dict[str, Callable[[Target], EpsilonBound]] = {
     "differences": differences,
     "averaging": averaging,
     "matched": matched,
+    "matched-gaussian": matched_gaussian,
     "one-run": one_run,
     "out-of-bounds": out_of_bounds,
     "low-bits": low_bits,

@@ -17,6 +17,7 @@ from discreet.mechanism import Mechanism
 from discreet.mechanism.variants import Variant
 from discreet.privacy import Privacy
 from discreet.problem import Problem, Setting
+from discreet.release.policies import UCB
 
 _CONSISTENT, _VIOLATED, _NO_CLAIM = "consistent", "VIOLATED", "no claim"
 _DEFAULT_DELTA = 1e-6  # where nothing is claimed
@@ -186,10 +187,12 @@ def _makers(subject: Config | Make, load: Load) -> Makers:
         raise ParameterError(
             "horizon", f"is {several}, before the first release; give at least {rows[1]}"
         )
-    short = partial(LinUCB.from_mechanism, subject.mechanism(rows[1]))
+    # Every decision set has one action, so the policy is of no account: one that never warns.
+    make = partial(LinUCB.from_mechanism, policy=UCB())
+    short = partial(make, subject.mechanism(rows[1]))
     return Makers(
         short=short,
-        long=partial(LinUCB.from_mechanism, subject.mechanism(several)),
+        long=partial(make, subject.mechanism(several)),
         clipping=partial(short, on_violation="clip"),
         load=load,
     )

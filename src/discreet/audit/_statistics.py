@@ -255,17 +255,16 @@ def _bit_counts(values: F64) -> F64:
     return np.asarray(tables.cumsum(axis=1).cumsum(axis=2), float)
 
 
-def coin_guesses(shown: F64, coins: Flags, difference: F64) -> tuple[int, int]:
+def coin_guesses(shown: F64, coins: Flags, difference: F64, counts: F64) -> tuple[int, int]:
     """How many secret coins are guessed from what was released, and how many guesses are right.
 
     The weights come from all that was released and from nothing else, so the guesses are a
     function of it. Shapes: shown (runs, 1 + J, p), coins (runs, J), difference (p,), by which a
-    coin moves all releases after it.
+    coin moves a release in which it counts one, counts (1 + J, J), what it counts in each.
     """
     runs, count = coins.shape
     seen = shown.reshape(runs, -1)
-    released = np.tril(np.ones((1 + count, count)), -1)  # coin j is in releases after j
-    shifts = np.einsum("ij,k->jik", released, difference).reshape(count, -1)
+    shifts = np.einsum("ij,k->jik", counts, difference).reshape(count, -1)
     weights = matched_weights(covariance(seen), shifts)
     leaning = ((seen - seen.mean(axis=0)) @ weights.T).ravel()
     guesses = min(leaning.size, max(_FEWEST_GUESSES, round(_SHARE * leaning.size)))

@@ -16,6 +16,7 @@ from discreet import accounting
 from discreet.errors import ParameterError
 from discreet.mechanism import Mechanism
 from discreet.mechanism._cost import HasTwoScales
+from discreet.mechanism.strategies import Windows
 from discreet.problem import Problem
 
 F64 = NDArray[np.float64]
@@ -157,8 +158,24 @@ def worlds(
     rounds = mechanism.guarantee.contributions_per_user
     places = range(first, min(first + rounds, times[-1]))
     streams = [stream(dim, times, dict.fromkeys(places, row)) for row in pair]
-    counts = [sum(place < time for place in places) for time in (0, *times)]
+    batches = np.searchsorted(times, places, side="right")
+    counts = batch_weights(mechanism, len(times))[:, batches].sum(axis=1)
     return TwoWorlds((streams[0], streams[1]), np.multiply.outer(counts, pair.difference))
+
+
+def batch_weights(mechanism: Mechanism, releases: int) -> F64:
+    """How much a row of each batch counts in each release, by what is public.
+
+    One, but for windows, where older rows count less and the filter combines all windows so far.
+
+    Returns:
+        Shape (1 + releases, releases): the release before any row first.
+    """
+    strategy = mechanism.strategy
+    shown = np.tril(np.ones((releases, releases)))
+    if isinstance(strategy, Windows):
+        shown = strategy.decoder(releases) @ strategy.encoder(releases)
+    return np.concatenate([np.zeros((1, releases)), shown])
 
 
 def coin_stream(

@@ -14,9 +14,9 @@ from scipy.special import ndtri
 
 from discreet import theory
 from discreet.errors import ShapeError
+from discreet.kernels import _arms as arms
 from discreet.kernels import _random as random
 from discreet.kernels import _response as response
-from discreet.kernels._arms import WorldArrays
 from discreet.mechanism.noise.sources import NoiseSource, SystemNoise
 from discreet.privacy import Guarantee
 from discreet.problem import Problem
@@ -62,15 +62,15 @@ class TwoContexts:
         state = random.seed_state(sequence)
         theta = np.empty(self.dim)
         random.fill_normals(state, theta)
-        arrays = WorldArrays(
-            redraws=True,
+        arrays = arms.WorldArrays(
+            kind=arms.BAND,
             n_actions=self.n_actions,
             theta=theta / np.linalg.norm(theta),
-            top=1.0,
-            low=-1.0,
-            high=-1.0 + _POLE,
+            band=arms.Band(1.0, -1.0, -1.0 + _POLE),
+            groups=arms.NO_GROUPS,
             actions=np.zeros((self.dim, _BATCH)),
             means=np.zeros(_BATCH),
+            best=np.ones(_BATCH // self.n_actions),
             next_start=np.array([_BATCH]),
             reward_std=0.0,
             reward_bound=1.0,

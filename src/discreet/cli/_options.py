@@ -74,12 +74,14 @@ def counting(*names: str, about: str, most: int = MOST) -> Any:  # noqa: ANN401 
     return typer.Option(*names, help=about, parser=parse, metavar="N")
 
 
+DEFAULT = "windows"  # the variant of `LinUCB`
 Variant = Annotated[str, typer.Option(help="The variant's name; `discreet variants` lists them.")]
 Horizon = Annotated[
     Any,  # int | str, which typer cannot declare
     typer.Option(
         "--horizon",
-        help="The most rounds that will ever be played; none if that is not known (tight only).",
+        help="The most rounds that will ever be played; none if that is not known (windows and "
+        "tight only).",
         parser=horizon,
         metavar="N|none",
     ),

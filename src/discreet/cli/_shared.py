@@ -67,16 +67,35 @@ def privacy(
     return target if row.private else None
 
 
-def policy(name: str, optimism: float) -> Any:  # noqa: ANN401
-    """The policy of that name."""
-    from discreet.release.policies import UCB, Thompson, greedy
+def policy(mechanism: Any, name: str | None, **numbers: float | None) -> Any:  # noqa: ANN401
+    """The policy of a name, or a mechanism's own, with the numbers that were given.
 
-    makers = {
-        "ucb": lambda: UCB(optimism=optimism),
-        "thompson": lambda: Thompson(optimism=optimism),
-        "greedy": greedy,
+    Args:
+        mechanism: What it chooses from the releases of.
+        name: posterior, ucb, thompson or greedy; None for the mechanism's own.
+        numbers: The policy's numbers by name; None where it keeps its own.
+
+    Returns:
+        The policy.
+
+    Raises:
+        ParameterError: There is no such policy, or it has no such number.
+    """
+    from discreet.release import policies
+
+    name = mechanism.policy if name is None else name
+    maker = one_of("policy", name, {**policies.RULES, "greedy": policies.greedy})
+    given = {key: number for key, number in numbers.items() if number is not None}
+    owners = {
+        key: [rule for rule, kind in policies.RULES.items() if key in kind.__dataclass_fields__]
+        for key in given
     }
-    return one_of("policy", name, makers)()
+    for key, rules in owners.items():
+        if name not in rules:
+            raise ParameterError(
+                key, f"has no meaning for policy {name!r}, only for {' and '.join(rules)}"
+            )
+    return maker(**given)
 
 
 def workers(jobs: int | None) -> int:

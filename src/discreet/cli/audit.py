@@ -8,6 +8,7 @@ import typer
 from discreet.cli import _console as console
 from discreet.cli import _shared as shared
 from discreet.cli._options import (
+    DEFAULT,
     AsJson,
     Calibration,
     Contributions,
@@ -31,7 +32,7 @@ _MOST_ROWS = 10**7
 
 def audit(
     *,
-    variant: Variant = "tight",
+    variant: Variant = DEFAULT,
     epsilon: Epsilon = 1.0,
     delta: Delta = 1e-6,
     dim: Dim = 2,

@@ -7,6 +7,7 @@ import typer
 from discreet.cli import _console as console
 from discreet.cli import _shared as shared
 from discreet.cli._options import (
+    DEFAULT,
     AsJson,
     Calibration,
     Contributions,
@@ -26,7 +27,7 @@ from discreet.cli._options import (
 def plan(
     horizon: Horizon,
     dim: Dim,
-    variant: Variant = "tight",
+    variant: Variant = DEFAULT,
     epsilon: Epsilon = None,
     delta: Delta = None,
     contributions: Contributions = 1,
@@ -95,3 +96,9 @@ def plan(
         console.print_text(found["guarantee"]["text"])
     if gap is not None and "gap_regret_bound" not in found:
         console.note(f"--gap is not used: variant {variant} has no regret theorem")
+    first = found.get("first_release_rows", 0)
+    if rounds is not None and first > rounds:
+        console.note(
+            f"the first release would come after {first:,} rows, beyond the horizon: nothing would "
+            "be learned; give a longer horizon or a larger epsilon"
+        )

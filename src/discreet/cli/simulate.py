@@ -1,12 +1,13 @@
 """`discreet simulate`: a variant in a synthetic environment."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from discreet.cli import _console as console
 from discreet.cli import _shared as shared
 from discreet.cli._options import (
+    DEFAULT,
     OPEN,
     AsJson,
     Calibration,
@@ -32,12 +33,13 @@ _MOST_SEEDS = 10**6
 
 def simulate(
     horizon: Horizon,
-    variant: Variant = "tight",
+    variant: Variant = DEFAULT,
     env: Annotated[
         str,
         typer.Option(
             help="The environment: sphere (fresh unit vectors in every round), fixed (the same "
-            "ones) or basis (one arm for each feature)."
+            "ones), basis (one arm for each feature) or clusters (a few groups of people; some "
+            "features vary a lot and some hardly)."
         ),
     ] = "sphere",
     dim: Dim = 5,
@@ -64,12 +66,40 @@ def simulate(
     neighbours: Neighbours = "replacement",
     failure_prob: FailureProb = None,
     policy: Annotated[
-        str, typer.Option(help="How actions are chosen: ucb, thompson or greedy.")
-    ] = "ucb",
+        str | None,
+        typer.Option(
+            help="How actions are chosen: posterior, ucb, thompson or greedy. The paper's LinUCB "
+            r"without privacy is --variant nonprivate --policy ucb. \[default: the variant's]"
+        ),
+    ] = None,
     optimism: Annotated[
-        float,
-        typer.Option(help="Multiple of the confidence radius that is used; theorems have 1."),
-    ] = 1.0,
+        float | None,
+        typer.Option(
+            help="Multiple of the confidence radius that is used (ucb and thompson only); "
+            r"theorems have 1. \[default: 1]"
+        ),
+    ] = None,
+    deviations: Annotated[
+        float | None,
+        typer.Option(
+            help="PosteriorUCB deviations that are added to an estimate (posterior only). "
+            r"\[default: the policy's]"
+        ),
+    ] = None,
+    dither: Annotated[
+        float | None,
+        typer.Option(
+            help="How far estimates are tilted at random, in multiples of what is not known yet "
+            r"(posterior only). \[default: the policy's]"
+        ),
+    ] = None,
+    uniform: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of choices that are made uniformly at random (posterior only). "
+            r"\[default: 0]"
+        ),
+    ] = None,
     calibration: Calibration = None,
     tree: Tree = None,
     shift: Shift = None,
@@ -100,6 +130,7 @@ def simulate(
         "sphere": lambda: environments.Sphere(dim=dim, n_actions=wanted, gap=gap, rewards=scatter),
         "fixed": lambda: environments.Fixed(dim=dim, n_actions=wanted, rewards=scatter),
         "basis": lambda: environments.Basis(dim=dim, rewards=scatter),
+        "clusters": lambda: environments.Clusters(dim=dim, n_actions=wanted, rewards=scatter),
     }
     environment = shared.one_of("env", env, makers)()
     if horizon == OPEN and rounds is None:
@@ -122,8 +153,21 @@ def simulate(
         environment=environment,
         mechanism=mechanism,
         rounds=asked,  # type: ignore[arg-type]  # one of the two was given
-        policy=shared.policy(policy, optimism),
+        policy=shared.policy(
+            mechanism,
+            policy,
+            optimism=optimism,
+            deviations=deviations,
+            dither=dither,
+            uniform=uniform,
+        ),
     )
+    first = mechanism.schedule.after(0)
+    if first > played.rounds:
+        console.note(
+            f"the first release comes after {first:,} rounds, and only {played.rounds:,} are "
+            "played: nothing is learned"
+        )
     if gap != 0.0 and env != "sphere":
         console.note(f"--gap has no meaning in the {env} environment and is not used")
     if actions is not None and environment.n_actions != actions:
@@ -143,9 +187,17 @@ def simulate(
     rows = [
         ("environment", f"{env}, dim {dim}, {environment.n_actions} actions"),
         ("rounds", f"{played.rounds:,} of a horizon of {mechanism.setting.horizon:,}"),
+        ("policy", _told(found["policy"])),
         ("seeds", found["seeds"]),
         ("pseudo-regret", f"{regret['mean']:.6g}{spread} (standard error over seeds)"),
+        ("worst seed", f"{regret['worst']:.6g}"),
         ("rounds per second", f"{found['rounds_per_second']:,.0f} on {processes} workers"),
     ]
     console.print_table(f"simulate: {variant}", ["what", "value"], rows)
     console.print_text(found["guarantee"]["text"])
+
+
+def _told(policy: dict[str, Any]) -> str:
+    """As in: ucb, optimism 1."""
+    name, *numbers = policy.items()
+    return ", ".join([name[1], *(f"{key} {number:g}" for key, number in numbers)])

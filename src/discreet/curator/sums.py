@@ -1,4 +1,4 @@
-"""Noisy prefix sums of packed rows: the state that learning changes.
+"""Noisy sums of packed rows: the state that learning changes.
 
 Formal guarantee: neighbours are streams that differ in one row. A row is in one batch, whose place
 does not depend on data. All sums ever shown are a function of the encoder applied to the batch

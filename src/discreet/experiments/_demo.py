@@ -18,38 +18,51 @@ from discreet import theory
 from discreet.experiments import _run as running
 from discreet.experiments import _variants as variants
 from discreet.experiments._experiment import Results
-from discreet.experiments._play import DELTA, DIM, EPSILON, HORIZON, N_ACTIONS, Play
+from discreet.experiments._play import (
+    CONTENDERS,
+    DELTA,
+    DIM,
+    EPSILON,
+    HORIZON,
+    LINUCB,
+    N_ACTIONS,
+    Contender,
+    Play,
+)
 from discreet.experiments._variants import GAPS, VariantsSizes
 from discreet.mechanism.variants import VARIANTS
 from discreet.privacy import Privacy
+from discreet.release.policies import RULES, UCB
 from discreet.report._curves import Curve, Panel
 from discreet.report._figures import Exhibit, regret_drawings
-from discreet.report._numbers import IN_A_TERMINAL, ON_A_PAGE, Measured, Wording
+from discreet.report._numbers import IN_A_TERMINAL, ON_A_PAGE, Measured, Wording, grouped
 from discreet.report._page import Facts, Page, PageSection, Prose, Provenance, Table
 from discreet.simulation import Outcome
 from discreet.simulation.environments import Sphere
 
 BASELINE = "nonprivate"
-DEFAULT = "tight"
+DEFAULT = "windows"
 COMMAND = "discreet demo"
-COLUMNS = ("variant", "pseudo-regret", "ratio", "rho_min", "bound")
+COLUMNS = ("who", "pseudo-regret", "worst seed", "ratio", "rho_min", "bound")
 STEPS = len(variants.cells(variants.DEMO))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonRow:
-    """One variant's numbers.
+    """One contender's numbers.
 
     Attributes:
-        variant: its name.
+        label: its name.
         regret: pseudo-regret at the last round.
+        worst: the largest of any seed.
         ratio: that over the baseline's; None if the baseline has no regret.
         rho_min: the lower bound on its regularizer; None if it has none.
         bound: the theorems' bound on its regret over the whole horizon; None if they do not apply.
     """
 
-    variant: str
+    label: str
     regret: Measured
+    worst: float
     ratio: Measured | None
     rho_min: float | None
     bound: float | None
@@ -57,8 +70,9 @@ class ComparisonRow:
     def cells(self, wording: Wording) -> tuple[str, ...]:
         """As text, in the order of ``COLUMNS``."""
         return (
-            self.variant,
+            self.label,
             self.regret.text(sign=wording.sign),
+            grouped(self.worst),
             "" if self.ratio is None else self.ratio.text(sign=wording.sign),
             "" if self.rho_min is None else wording.large(self.rho_min),
             "" if self.bound is None else wording.large(self.bound),
@@ -67,11 +81,11 @@ class ComparisonRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Variants that played the same seeds in the same environment.
+    """Contenders that played the same seeds in the same environment.
 
     Attributes:
         gap: the suboptimality gap, for headings and for the gap-dependent bound.
-        outcomes: one for each variant.
+        outcomes: one for each of them.
     """
 
     gap: float
@@ -80,7 +94,7 @@ class Comparison:
     @classmethod
     def of(cls, results: Results, gap: float, *, workers: int) -> "Comparison":
         """From the cells of the variants experiment at one gap, which so many workers ran."""
-        played = (results.where(variant=name, gap=gap) for name in VARIANTS)
+        played = (results.where(**who._asdict(), gap=gap) for who in CONTENDERS.values())
         return cls(gap=gap, outcomes=tuple(_outcome(own, workers) for own in played))
 
     @property
@@ -93,8 +107,9 @@ class Comparison:
         base = next(one for one in self.outcomes if _name(one) == BASELINE)
         return [
             ComparisonRow(
-                variant=_name(outcome),
+                label=_name(outcome),
                 regret=Measured.over_seeds(outcome.final),
+                worst=float(outcome.final.max()),
                 ratio=Measured.ratio(outcome.final, base.final),
                 rho_min=_rho_min(outcome),
                 bound=self._bound(outcome),
@@ -113,17 +128,23 @@ class Comparison:
         return Table(title=title, columns=COLUMNS, rows=cells)
 
     def sentence(self) -> str:
-        """The baseline, the least and the largest mean among the others."""
-        rows = {row.variant: row for row in self.rows()}
-        base = rows.pop(BASELINE)
-        text = f"{self.title}: {base.variant} lost {base.regret.text()}"
-        if not rows:
+        """The baseline, the default, the least and the largest mean among the others."""
+        rows = {row.label: row for row in self.rows()}
+        base, default = rows[BASELINE], rows.get(DEFAULT)
+        text = f"{self.title}: {base.label} lost {base.regret.text()}"
+        if default is not None and default.ratio is not None:
+            text += (
+                f", and {default.label}, the same with privacy, {default.regret.text()}: "
+                f"{default.ratio.text()} times as much"
+            )
+        others = [row for row in rows.values() if row not in (base, default)]
+        if not others:
             return f"{text}."
-        ordered = sorted(rows.values(), key=lambda row: row.regret.mean)
+        ordered = sorted(others, key=lambda row: row.regret.mean)
         least, most = ordered[0], ordered[-1]
         return (
-            f"{text}; of the others, {least.variant} has the smallest mean, "
-            f"{least.regret.text()}, and {most.variant} the largest, {most.regret.text()}."
+            f"{text}; of the others, {least.label} has the smallest mean, "
+            f"{least.regret.text()}, and {most.label} the largest, {most.regret.text()}."
         )
 
     def least_slack(self) -> float:
@@ -136,7 +157,7 @@ class Comparison:
         return min(slacks, default=math.inf)
 
     def panel(self) -> Panel:
-        """Regret over time, a curve for each variant."""
+        """Regret over time, a curve for each contender."""
         curves = (
             Curve.over_seeds(_name(one), one.rounds.astype(np.float64), one.regrets)
             for one in self.outcomes
@@ -147,6 +168,7 @@ class Comparison:
         """Everything that was measured, and the theory beside it."""
         entries = [
             {
+                "label": row.label,
                 **outcome.to_json(),
                 "ratio": None if row.ratio is None else row.ratio.to_json(),
                 "rho_min": row.rho_min,
@@ -159,7 +181,7 @@ class Comparison:
     def _bound(self, outcome: Outcome) -> float | None:
         """The smaller of the two theorems' bounds, where both apply."""
         mechanism = outcome.simulation.mechanism
-        if mechanism.bounds is None:
+        if mechanism.bounds is None or not _by_confidence(outcome):
             return None
         bound = theory.regret_bound(mechanism.setting, mechanism.bounds)
         if self.gap == 0.0:
@@ -227,7 +249,7 @@ def write_page(result: DemoResult, out: Path) -> Path:
 
 
 def _outcome(results: Results, workers: int) -> Outcome:
-    """All seeds of one variant, as `discreet simulate` reports them."""
+    """All seeds of one contender, as `discreet simulate` reports them."""
     sample = results.sample()
     play = Play(**results.cells[0].settings)  # type: ignore[arg-type]  # its own fields
     return Outcome(
@@ -281,19 +303,22 @@ WHAT_IT_IS = (
     "limits how much of what everyone else is shown can depend on any one person. Pseudo-regret "
     "is what its choices cost: in each round, the mean reward of the best action less that of "
     f"the action chosen, summed up. The variant {DEFAULT} is what LinUCB uses unless another is "
-    f"named; {BASELINE} promises nothing; all others are the paper's."
+    f"named; {BASELINE} is the same learner without noise, which promises nothing, so the two "
+    f"together say what privacy costs. {LINUCB} is the paper's learner without privacy; it and "
+    "all others play by upper confidence bounds, as in the paper. The variant tight is ours, and "
+    "the rest are the paper's."
 )
 
 
 def _what_was_played(sizes: VariantsSizes) -> str:
     return (
-        f"Each variant of LinUCB played {sizes.rounds:,} rounds in the setting of Experiment "
+        f"Each learner played {sizes.rounds:,} rounds in the setting of Experiment "
         "2 of “Differentially Private Contextual Linear Bandits” (Shariff and Sheffet, 2018): "
         f"{N_ACTIONS} fresh unit vectors in {DIM} dimensions every round, "
         f"rewards of plus or minus one, epsilon {EPSILON:g} and delta "
         f"{DELTA:g}. The gap is the least by which the best action's mean reward "
         "exceeds every other's. Noise and confidence are calibrated for the paper's horizon of "
-        f"{HORIZON:,} rounds, of which these are the first. All variants play the same "
+        f"{HORIZON:,} rounds, of which these are the first. All of them play the same "
         f"{sizes.seeds} worlds."
     )
 
@@ -311,7 +336,8 @@ def _how_to_read(result: DemoResult) -> str:
     return (
         f"Ratio is the mean pseudo-regret over that of {BASELINE}. rho_min is the lower bound on "
         "the eigenvalues of the regularizer that a variant's noise and shift amount to; "
-        f"{DEFAULT} has neither that nor a regret theorem. Bound is what the paper's theorems "
+        f"{DEFAULT}, {BASELINE} and tight have neither that nor a regret theorem. Bound is what "
+        "the paper's theorems "
         f"promise about the regret over all {HORIZON:,} rounds with high probability: "
         "thm:linucb-regret, or thm:linucb-gap-regret where there is a gap "
         f"and it is smaller. Every bound is at least {slack:,.0f} times what was measured, in "
@@ -382,11 +408,20 @@ def _what_is_drawn(comparisons: Sequence[Comparison]) -> str:
 
 def _rho_min(outcome: Outcome) -> float | None:
     bounds = outcome.simulation.mechanism.bounds
-    return None if bounds is None else bounds.rho_min
+    return None if bounds is None or not _by_confidence(outcome) else bounds.rho_min
+
+
+def _by_confidence(outcome: Outcome) -> bool:
+    """Whether it plays by upper confidence bounds: nothing else in the paper has theorems."""
+    return isinstance(outcome.simulation.policy, UCB)
 
 
 def _name(outcome: Outcome) -> str:
-    return outcome.simulation.mechanism.variant
+    """The label of who played; the variant's name for one without a label."""
+    variant = outcome.simulation.mechanism.variant
+    rule = next(name for name, kind in RULES.items() if type(outcome.simulation.policy) is kind)
+    labels = {own: label for label, own in CONTENDERS.items()}
+    return labels.get(Contender(variant, rule), variant)
 
 
 def _seeds(outcome: Outcome) -> str:

@@ -55,6 +55,7 @@ def cells(sizes: DimensionSizes) -> list[Play]:
     return [
         Play(
             variant="nonprivate",
+            policy="ucb",
             dim=dim,
             n_actions=dim**2,
             gap=0.1,

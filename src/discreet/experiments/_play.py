@@ -7,18 +7,19 @@ arXiv:1810.00068, section "Experiments".
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.experiments._experiment import F64, REGRET, Reading
 from discreet.mechanism import Mechanism
-from discreet.mechanism.variants import Named, calibrate, named
+from discreet.mechanism.variants import VARIANTS, Named, calibrate, named
 from discreet.privacy import Privacy
 from discreet.problem import Problem
+from discreet.release import policies
 from discreet.simulation import Simulation, run_seed
-from discreet.simulation.environments import REWARDS, Basis, Environment, Fixed, Sphere
+from discreet.simulation.environments import REWARDS, Basis, Clusters, Environment, Fixed, Sphere
 
 I64 = NDArray[np.int64]
 
@@ -34,7 +35,8 @@ class Play:
 
     Attributes:
         variant: a row of the table of variants.
-        environment: sphere, fixed or basis.
+        policy: posterior, ucb or thompson; None for the variant's own.
+        environment: sphere, fixed, basis or clusters.
         dim: features of an action.
         n_actions: actions in a decision set (basis: as many as features).
         gap: the suboptimality gap (sphere only).
@@ -50,6 +52,7 @@ class Play:
     """
 
     variant: str
+    policy: str | None = None
     environment: str = "sphere"
     dim: int
     n_actions: int
@@ -76,8 +79,13 @@ class Play:
 
     def simulation(self) -> Simulation:
         """What these settings mean."""
-        environment = self._environment()
-        return Simulation(environment=environment, mechanism=self.mechanism(), rounds=self.rounds)
+        mechanism = self.mechanism()
+        return Simulation(
+            environment=self._environment(),
+            mechanism=mechanism,
+            rounds=self.rounds,
+            policy=policies.RULES[self.policy or mechanism.policy](),
+        )
 
     def mechanism(self) -> Mechanism:
         """The variant, calibrated for the horizon and the privacy target."""
@@ -87,8 +95,8 @@ class Play:
         return calibrated(row, self._environment().problem, self.horizon, self.epsilon, self.delta)
 
     def prepare(self) -> None:
-        """Play one round of this, and of a variant for each of the two compiled loops."""
-        loops = (paper_play(variant, rounds=1, seed=0) for variant in ("tight", "nonprivate"))
+        """Play one round of this, and of a contender for each of the compiled loops."""
+        loops = (contender(label, rounds=1, seed=0) for label in ("windows", "tight", LINUCB))
         for play in (self, *loops):
             run_seed(play.simulation(), play.seed, np.array([1]))
 
@@ -109,13 +117,45 @@ ENVIRONMENTS: dict[str, Callable[[Play], Environment]] = {
         dim=play.dim, n_actions=play.n_actions, rewards=REWARDS[play.rewards]
     ),
     "basis": lambda play: Basis(dim=play.dim, rewards=REWARDS[play.rewards]),
+    "clusters": lambda play: Clusters(
+        dim=play.dim, n_actions=play.n_actions, rewards=REWARDS[play.rewards]
+    ),
+}
+
+LINUCB = "LinUCB (paper)"  # as in the paper, without privacy
+
+
+class Contender(NamedTuple):
+    """Who plays: a variant, and the policy that it plays by."""
+
+    variant: str
+    policy: str
+
+
+# Under the names that figures and tables have. All play by upper confidence bounds, as in the
+# paper, but for the default and the same without noise.
+CONTENDERS = {
+    "windows": Contender("windows", "posterior"),
+    "nonprivate": Contender("nonprivate", "posterior"),
+    LINUCB: Contender("nonprivate", "ucb"),
+    **{name: Contender(name, "ucb") for name in VARIANTS if name not in {"windows", "nonprivate"}},
 }
 
 
+def contender(label: str, *, rounds: int, seed: int, **changed: Any) -> Play:  # noqa: ANN401  # fields of Play
+    """A cell of the paper's second experiment for a row of `CONTENDERS`."""
+    who = CONTENDERS[label]
+    return paper_play(who.variant, policy=who.policy, rounds=rounds, seed=seed, **changed)
+
+
 def paper_play(variant: str, *, rounds: int, seed: int, **changed: Any) -> Play:  # noqa: ANN401  # fields of Play
-    """A cell of the paper's second experiment, but for the fields that are changed."""
+    """A cell of the paper's second experiment, but for the fields that are changed.
+
+    The policy is the paper's: upper confidence bounds.
+    """
     private = named(variant).private
     paper = {
+        "policy": "ucb",
         "dim": DIM,
         "n_actions": N_ACTIONS,
         "epsilon": EPSILON if private else None,

@@ -15,6 +15,7 @@ from discreet.baselines.standard import TwoContexts, play_response
 from discreet.experiments._experiment import F64, REGRET, Reading, Results
 from discreet.experiments._play import calibrated, regret_readings
 from discreet.mechanism.variants import VARIANTS, named
+from discreet.release import policies
 from discreet.simulation import Simulation
 from discreet.simulation import run_seed as run_contextual
 
@@ -104,7 +105,9 @@ class Pulling:
 def _contextual(variant: str, epsilon: float, delta: float, horizon: int) -> Simulation:
     environment = TwoContexts()
     mechanism = calibrated(named(variant), environment.problem, horizon, epsilon, delta)
-    return Simulation(environment=environment, mechanism=mechanism, rounds=horizon)
+    return Simulation(
+        environment=environment, mechanism=mechanism, rounds=horizon, policy=policies.UCB()
+    )
 
 
 def _rule(learner: str, *, n_arms: int, horizon: int, epsilon: float | None) -> ArmRule:

@@ -15,8 +15,7 @@ from discreet.experiments._claims import (
     ratio_interval,
 )
 from discreet.experiments._experiment import Experiment, Results, Sample, Scale
-from discreet.experiments._play import HORIZON, SHOWN, Play, paper_play
-from discreet.mechanism.variants import VARIANTS
+from discreet.experiments._play import CONTENDERS, HORIZON, LINUCB, SHOWN, Play, contender
 from discreet.report import _figures as figures
 from discreet.report._curves import Panel
 from discreet.report._numbers import Measured, grouped, short
@@ -25,8 +24,9 @@ from discreet.report._page import Table
 NAME = "variants"
 SOURCE = "sec:expt-regret-time"
 GAPS = (0.0, 0.1)
-PRINTED = ("nonprivate", "gaussian", "wishart", "wishart-unshifted")  # the paper's four curves
-COMPARED = ("nonprivate", "wishart", "wishart-unshifted", "tight")  # seeds pay off here too
+PRINTED = (LINUCB, "gaussian", "wishart", "wishart-unshifted")  # the paper's four curves
+# Seeds pay off here too.
+COMPARED = (LINUCB, "wishart", "wishart-unshifted", "tight", "windows", "nonprivate")
 # Pseudo-regret where the authors' curves end, by gap and variant: read off their figure, so rough.
 PLATEAUS = {
     0.0: {"gaussian": 14_000.0, "wishart": 97_000.0, "wishart-unshifted": 250_000.0},
@@ -43,9 +43,9 @@ class VariantsSizes:
     """How much is played.
 
     Attributes:
-        rounds: for all variants.
-        seeds: for all variants but those in ``more``.
-        more: seeds of single variants.
+        rounds: for all contenders.
+        seeds: for all contenders but those in ``more``.
+        more: seeds of single contenders.
         long_rounds: for the first seeds of the paper's private variants.
         long_seeds: how many.
         points: how densely the regret is recorded, as in `Play`.
@@ -78,20 +78,20 @@ DEMO = VariantsSizes(rounds=1_000_000, seeds=8, points=None)
 
 
 def cells(sizes: VariantsSizes) -> list[Play]:
-    """Every variant, gap and seed; the long runs first."""
+    """Every contender, gap and seed; the long runs first."""
     every = [
-        _play(sizes, variant.name, gap, seed)
-        for variant in VARIANTS.values()
-        for seed in range(sizes.more.get(variant.name, sizes.seeds))
+        _play(sizes, label, gap, seed)
+        for label in CONTENDERS
+        for seed in range(sizes.more.get(label, sizes.seeds))
         for gap in GAPS
     ]
     return sorted(every, key=lambda cell: -cell.rounds)
 
 
-def _play(sizes: VariantsSizes, variant: str, gap: float, seed: int) -> Play:
-    long = variant in PRINTED and VARIANTS[variant].private and seed < sizes.long_seeds
-    return paper_play(
-        variant,
+def _play(sizes: VariantsSizes, label: str, gap: float, seed: int) -> Play:
+    long = label in PRINTED[1:] and seed < sizes.long_seeds
+    return contender(
+        label,
         gap=gap,
         rounds=sizes.long_rounds if long else sizes.rounds,
         shown=sizes.rounds,
@@ -117,12 +117,14 @@ def _shown(results: Results) -> float:
     return results.numbers("shown")[0]
 
 
-def _sample(results: Results, variant: str, gap: float) -> Sample:
-    return results.sample(variant=variant, gap=gap).up_to(_shown(results))
+def _sample(results: Results, label: str, gap: float) -> Sample:
+    who = CONTENDERS[label]
+    found = results.sample(variant=who.variant, policy=who.policy, gap=gap)
+    return found.up_to(_shown(results))
 
 
-def _ratio(results: Results, variant: str, to: str, gap: float) -> Interval:
-    return ratio_interval(*_sample(results, variant, gap).paired(_sample(results, to, gap)))
+def _ratio(results: Results, label: str, to: str, gap: float) -> Interval:
+    return ratio_interval(*_sample(results, label, gap).paired(_sample(results, to, gap)))
 
 
 def _gaussian_wins(results: Results) -> Claim:
@@ -182,7 +184,7 @@ def _alike_with_gap(results: Results) -> Claim:
 
 
 def _invisible(results: Results) -> Claim:
-    shares = [_ratio(results, "nonprivate", _largest(results, gap), gap) for gap in GAPS]
+    shares = [_ratio(results, LINUCB, _largest(results, gap), gap) for gap in GAPS]
     most = max(shares, key=lambda share: share.estimate)
     return Claim(
         name="nonprivate-on-the-axis",
@@ -275,11 +277,10 @@ def _full_size(results: Results) -> bool:
 
 
 def _panels(results: Results) -> list[Panel]:
-    names = [name for name in VARIANTS if name in results.values("variant")]
     return [
         Panel(
             title=f"Gap {gap:g}",
-            curves=tuple(_sample(results, name, gap).curve(name) for name in names),
+            curves=tuple(_sample(results, name, gap).curve(name) for name in CONTENDERS),
         )
         for gap in GAPS
     ]
@@ -312,11 +313,9 @@ def tables(results: Results) -> list[Table]:
 
 
 def _table(results: Results, gap: float) -> Table:
-    base = _sample(results, "nonprivate", gap)
+    base = _sample(results, LINUCB, gap)
     rows = []
-    for name in VARIANTS:
-        if name not in results.values("variant"):
-            continue
+    for name in CONTENDERS:
         sample = _sample(results, name, gap)
         ratio = Measured.ratio(*sample.paired(base))
         known = PLATEAUS[gap].get(name)
@@ -331,8 +330,8 @@ def _table(results: Results, gap: float) -> Table:
         )
     return Table(
         title=f"Gap {gap:g}: pseudo-regret after {_shown(results):,.0f} rounds, mean ± standard "
-        "error over seeds; its ratio to the non-private one over shared seeds",
-        columns=("variant", "pseudo-regret", "authors, at 2e7", "ratio", "seeds"),
+        f"error over seeds; its ratio to that of {LINUCB} over shared seeds",
+        columns=("who", "pseudo-regret", "authors, at 2e7", "ratio", "seeds"),
         rows=tuple(rows),
     )
 
@@ -344,7 +343,10 @@ EXPERIMENT = Experiment(
         "How much regret does each way of making LinUCB private add, and does a gap between the "
         "best action and the others change that? 5 features, 25 fresh actions a round, rewards "
         "of plus or minus one, epsilon 1, delta 0.1, horizon 50,000,000, alpha one over that. All "
-        "variants play the same worlds."
+        "play the same worlds. The paper's variants, tight and LinUCB without privacy (named "
+        "LinUCB (paper)) play by upper confidence bounds, as in the paper. Beside them stand the "
+        "default of this package, windows, and the same without noise, nonprivate, which play by "
+        "the posterior: these two are not part of the paper's experiment."
     ),
     sizes=SIZES,
     cells=cells,

@@ -14,21 +14,46 @@ I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 
 
+SAME, BAND, CLUSTERS = range(3)  # what decision sets are made of
+
+
+class Band(NamedTuple):
+    """Where on the sphere actions lie, by their inner product with theta."""
+
+    top: float  # that of the optimal action
+    low: float  # the least of any other
+    high: float  # the largest of any other
+
+
+NO_BAND = Band(0.0, 0.0, 0.0)
+
+
+class Groups(NamedTuple):
+    """Groups of people, whose actions scatter around centres of their own."""
+
+    number: int
+    centres: F64  # (d, number * K), feature-major, a group after the other
+    spread: F64  # (d,), the deviation of each feature around its centre
+
+
+NO_GROUPS = Groups(0, np.empty((0, 0)), np.empty(0))
+
+
 class WorldArrays(NamedTuple):
-    """An environment: sphere decision sets drawn anew in each round, or always the same actions.
+    """An environment: decision sets drawn anew in each round, or always the same actions.
 
     New sets are drawn for a batch of B rounds at once, side by side, because long loops are
-    faster than short ones.
+    faster than short ones. Where sets stay the same B is 1.
     """
 
-    redraws: bool  # whether each round has a decision set of its own
+    kind: int  # SAME, BAND or CLUSTERS
     n_actions: int
     theta: F64  # (d,), of unit length if sets are drawn
-    top: float
-    low: float
-    high: float
+    band: Band
+    groups: Groups
     actions: F64  # (d, B * K), feature-major
     means: F64  # (B * K,)
+    best: F64  # (B,), the largest mean of each set
     next_start: I64  # (1,), where the next round's actions start
     reward_std: float  # 0 for rewards of plus or minus one
     reward_bound: float
@@ -37,18 +62,21 @@ class WorldArrays(NamedTuple):
 @kernel
 def next_set(state: U64, world: WorldArrays) -> int:
     """Where the next round's decision set starts in ``world.actions``."""
-    if not world.redraws:
+    if world.kind == SAME:
         return 0
     start = world.next_start[0]
     if start == world.means.size:
-        _refill(state, world)
+        if world.kind == BAND:
+            _refill_band(state, world)
+        else:
+            _refill_clusters(state, world)
         start = 0
     world.next_start[0] = start + world.n_actions
     return int(start)
 
 
 @kernel
-def _refill(state: U64, world: WorldArrays) -> None:
+def _refill_band(state: U64, world: WorldArrays) -> None:
     """Draw a batch of decision sets: one optimal action each, the others uniform on a band.
 
     Paper: section Experiments, Setting. Actions are normalised Gaussians, and those that fall
@@ -73,7 +101,38 @@ def _refill(state: U64, world: WorldArrays) -> None:
     _redraw_outside(state, world)
     for start in range(0, total, world.n_actions):
         k = start + random.below(state, world.n_actions)
-        means[k] = _turn(state, theta, means[k], world.top, actions[:, k])
+        means[k] = _turn(state, theta, means[k], world.band.top, actions[:, k])
+
+
+@kernel
+def _refill_clusters(state: U64, world: WorldArrays) -> None:
+    """Draw a batch of decision sets, each around the centres of a group drawn at random.
+
+    Actions that come out longer than 1 are shortened to 1.
+    """
+    actions, means, theta, groups = world.actions, world.means, world.theta, world.groups
+    dim, total = actions.shape
+    count = world.n_actions
+    random.fill_normals(state, actions.reshape(dim * total))
+    scales = np.zeros(total)
+    means[:] = 0.0
+    for start in range(0, total, count):
+        centre = random.below(state, groups.number) * count
+        for i in range(dim):
+            spread, weight = groups.spread[i], theta[i]
+            for k in range(count):
+                entry = groups.centres[i, centre + k] + spread * actions[i, start + k]
+                actions[i, start + k] = entry
+                means[start + k] += weight * entry
+                scales[start + k] += entry * entry
+    for k in range(total):
+        scales[k] = 1.0 / math.sqrt(max(1.0, scales[k]))
+        means[k] *= scales[k]
+    for i in range(dim):
+        for k in range(total):
+            actions[i, k] *= scales[k]
+    for start in range(0, total, count):
+        world.best[start // count] = means[start : start + count].max()
 
 
 @kernel
@@ -84,13 +143,13 @@ def _redraw_outside(state: U64, world: WorldArrays) -> None:
     product is drawn by itself in the end, which is as exact because it is independent of the
     direction.
     """
-    actions, means, theta = world.actions, world.means, world.theta
+    actions, means, theta, band = world.actions, world.means, world.theta, world.band
     dim, total = actions.shape
     outside = np.empty(total, np.int64)
     left = 0
     for k in range(total):  # without a branch, which could not be predicted
         outside[left] = k
-        left += not world.low <= means[k] <= world.high
+        left += not band.low <= means[k] <= band.high
     drafts = np.empty((left, dim))
     for _ in range(8):
         tried, left = left, 0
@@ -101,9 +160,9 @@ def _redraw_outside(state: U64, world: WorldArrays) -> None:
                 actions[i, k] = drafts[at, i]
             means[k] = _normalise(theta, actions[:, k])
             outside[left] = k
-            left += not world.low <= means[k] <= world.high
+            left += not band.low <= means[k] <= band.high
     for k in outside[:left]:
-        wanted = band_product(state, dim, world.low, world.high)
+        wanted = band_product(state, dim, band.low, band.high)
         means[k] = _turn(state, theta, means[k], wanted, actions[:, k])
 
 
@@ -162,6 +221,6 @@ def reward(state: U64, mean: float, std: float, bound: float) -> float:
 
 
 @kernel
-def best_mean(world: WorldArrays) -> float:
-    """The mean reward of the best action of any current decision set."""
-    return world.top if world.redraws else world.means.max()
+def best_mean(world: WorldArrays, start: int) -> float:
+    """The mean reward of the best action of the decision set that starts there."""
+    return world.best[start // world.n_actions]  # type: ignore[no-any-return]

@@ -2,16 +2,16 @@
 
 The release is M = G + Z and u = (sum of x y) + h, with noise Z and h of known deviations. The
 parameter is taken to be normal beforehand, around 0 in all directions alike, and G to be known at
-its likely value: the eigenvectors of M, with eigenvalues that are positive and sum up to no more
-than the rows can. In the direction of eigenvector i, u - M theta then has the variance
-``variance * g_i + floor`` with the rewards' noise in front and the privacy noise behind it, and
-everything is diagonal. Derivation: docs/estimate.md.
+its likely value: the eigenvectors of M, with eigenvalues that are drawn together as far as noise
+spread them, positive, and sum up to no more than the rows can. In the direction of eigenvector i,
+u - M theta then has the variance ``variance * g_i + floor`` with the rewards' noise in front and
+the privacy noise behind it, and everything is diagonal. Derivation: docs/estimate.md.
 
 How far apart actions really are is often overstated, so the prior's variance is not taken as it
 is stated: of that, its half, its quarter and so on, the one under which the release is most
-likely is used, and each halving has to be e times as likely as what it halves. That is for
-choices. It is judged by the directions that are known best, and says little of others; so
-intervals are made without it (``halvings`` 0).
+likely is used, where each halving counts e times less. That is for choices. It is judged by the
+directions that are known best, and says little of others; so intervals are made without it
+(``halvings`` 0).
 """
 
 import math
@@ -104,6 +104,7 @@ def _through_noise(
     for block in range(starts.size - 1):
         start, stop = starts[block], starts[block + 1]
         found, vectors = np.linalg.eigh(gram[start:stop, start:stop].copy())
+        _gather(found, noise.gram_std)
         for i in range(stop - start):
             values[start + i] = above_zero(found[i], math.sqrt(2.0) * noise.gram_std)
             total += values[start + i]
@@ -129,6 +130,22 @@ def _through_noise(
                 for k in range(start, j + 1):
                     precision[j, k] += basis[j, i] * basis[k, i] * weight * values[i]
     return prior
+
+
+@kernel
+def _gather(values: F64, std: float) -> None:
+    """Draw eigenvalues together as far as their spread is no more than that of noise.
+
+    After James & Stein: the squared distance of the matrix from its mean eigenvalue times the
+    identity is on the average 2 std^2 (d(d+1)/2 - 1) larger than it is without noise.
+    """
+    size, mean, square = values.size, values.mean(), 0.0
+    for i in range(size):
+        square += (values[i] - mean) ** 2
+    by_noise = 2.0 * std * std * (size * (size + 1) / 2 - 1)
+    kept = 1.0 - by_noise / square if square > by_noise else 0.0
+    for i in range(size):
+        values[i] = mean + kept * (values[i] - mean)
 
 
 @kernel
@@ -169,6 +186,12 @@ def above_zero(value: float, std: float) -> float:
         return std / -at  # the limit of Mills' ratio
     density = math.exp(-0.5 * at * at) / math.sqrt(2.0 * math.pi)
     return value + std * density / (0.5 * math.erfc(-at / math.sqrt(2.0)))
+
+
+@kernel
+def bonus(deviations: float, growth: float, rows: int) -> float:
+    """How many deviations are added to an estimate after so many rows."""
+    return deviations + growth * math.sqrt(math.log(max(1.0, float(rows))))
 
 
 @kernel

@@ -26,7 +26,6 @@ def play(
     Rewards are drawn although nobody learns from them, so that the world's stream is the one that
     any other learner meets.
     """
-    best_mean = arms.best_mean(world)
     regret = 0.0
     turn = 0
     for at in range(checkpoints.size):
@@ -36,6 +35,6 @@ def play(
             right = random.uniform(response_state) < chance
             mean = world.means[start + (better if right else 1 - better)]
             arms.reward(world_state, mean, world.reward_std, world.reward_bound)
-            regret += best_mean - mean
+            regret += arms.best_mean(world, start) - mean
             turn += 1
         regrets[at] = regret

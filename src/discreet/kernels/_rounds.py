@@ -137,7 +137,6 @@ def play_radius(
     scores = np.empty(world.n_actions)
     released = totals[0]
     last = checkpoints[-1]
-    best_mean = arms.best_mean(world)
     regret = 0.0
     at = 0
     while at < checkpoints.size:
@@ -156,7 +155,8 @@ def play_radius(
             bonus = 0.0
         chosen = start + score.best(world.actions, start, weights, lower, bonus, scores)
 
-        regret += best_mean - _play_row(world, world_state, chosen, action, row)
+        best = arms.best_mean(world, start)
+        regret += best - _play_row(world, world_state, chosen, action, row)
         starting = drawn[: draws * tree.carry(number[0] + 1, sharing.levels)]
         if len(starting) > 0:
             draw_nodes(noise_state, law, dim, starting, scratch)
@@ -200,7 +200,6 @@ def play_width(
     weights, action, row = np.empty(dim), np.empty(dim), np.empty(size)
     scores = np.empty(world.n_actions)
     batch = state.batch
-    best_mean = arms.best_mean(world)
     width.nothing(terms.theta_norm, basis, centre, spread, lean)
     rows, released, due = 0, 0, schedule.following(timing, 0)
     regret = 0.0
@@ -219,7 +218,8 @@ def play_width(
             world.actions, start, basis, weights, spread, lean, optimism, scores
         )
 
-        regret += best_mean - _play_row(world, world_state, chosen, action, row)
+        best = arms.best_mean(world, start)
+        regret += best - _play_row(world, world_state, chosen, action, row)
         for i in range(size):
             batch[i] += row[i]
         rows += 1
@@ -244,8 +244,23 @@ class PosteriorRule(NamedTuple):
     """How a posterior becomes a choice."""
 
     deviations: float  # that are added to an estimate
-    dither: float  # how far tilts go, in multiples of a direction's own share of the prior
+    growth: float  # more of them, for each unit of sqrt(ln(rows))
+    dither: float  # how far tilts go where nothing is known, in deviations of the prior
     uniform: float  # the share of choices that are made uniformly
+
+
+@kernel
+def _held(
+    law: Noise, sharing: sums.Sharing, state: sums.Sums, rows: int, numbers: I64, spreads: F64
+) -> posterior.Noise:
+    """The noise in a release with this many rows, and what they weigh. For compiled callers."""
+    spread, weight = 0.0, float(rows)
+    if sharing.kind == sums.WINDOWS:
+        spread, weight = state.idle[0, windows.SPREAD], state.idle[0, windows.WEIGHT]
+    elif sharing.kind != sums.NO_NOISE:
+        place = min(int(np.searchsorted(numbers, state.number[0])), numbers.size - 1)
+        spread = spreads[place]
+    return posterior.Noise(spread * law.scale, spread * law.moment_scale, weight)
 
 
 @kernel
@@ -283,9 +298,8 @@ def play_posterior(
     shifted, action, row = np.empty(dim), np.empty(dim), np.empty(size)
     scores, figures = np.empty(world.n_actions), np.zeros(2)
     batch = state.batch
-    best_mean = arms.best_mean(world)
     rows, released, due = 0, 0, schedule.following(timing, 0)
-    share, scale = 1.0, 0.0
+    share, scale, bonus = 1.0, 0.0, 0.0
     regret = 0.0
     at = 0
     while at < checkpoints.size:
@@ -300,11 +314,10 @@ def play_posterior(
                 shifted[:] = 0.0
             for i in range(dim):
                 shifted[i] += weights[i]
-            chosen = start + score.best(
-                world.actions, start, shifted, lower, rule.deviations, scores
-            )
+            chosen = start + score.best(world.actions, start, shifted, lower, bonus, scores)
 
-        regret += best_mean - _play_row(world, world_state, chosen, action, row)
+        best = arms.best_mean(world, start)
+        regret += best - _play_row(world, world_state, chosen, action, row)
         for i in range(size):
             batch[i] += row[i]
         rows += 1
@@ -314,14 +327,9 @@ def play_posterior(
             room = (noise_state, drawn, scratch)
             _make_release(law, sharing, times, state, *room, releases, gram, moment)
             released = rows
-            spread, weight = 0.0, float(rows)
-            if sharing.kind == sums.WINDOWS:
-                spread, weight = state.idle[0, windows.SPREAD], state.idle[0, windows.WEIGHT]
-            elif sharing.kind != sums.NO_NOISE:
-                place = min(int(np.searchsorted(numbers, state.number[0])), numbers.size - 1)
-                spread = spreads[place]
-            held = posterior.Noise(spread * law.scale, spread * law.moment_scale, weight)
+            held = _held(law, sharing, state, rows, numbers, spreads)
             posterior.fill(gram, moment, held, known, lower, weights, centre, figures)
+            bonus = posterior.bonus(rule.deviations, rule.growth, rows)
             scale = posterior.dither(rule.dither, figures)
             share = posterior.uniform_share(rule.uniform, known.prior, figures)
         if rows == checkpoints[at]:

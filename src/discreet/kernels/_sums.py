@@ -141,9 +141,7 @@ def absorb(
             sharing.decays, sharing.weights, sums.nodes, sums.totals, sums.number, batch, noise
         )
     elif sharing.kind == WINDOWS:
-        windows.step(
-            sharing.filter, times, sums.nodes[0], sums.totals, sums.idle[0], batch, noise
-        )
+        windows.step(sharing.filter, times, sums.nodes[0], sums.totals, sums.idle[0], batch, noise)
         sums.number[0] += 1
     else:
         history.step(sharing.decoder, sums.nodes, sums.idle, sums.totals, sums.number, batch, noise)

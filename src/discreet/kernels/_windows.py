@@ -51,8 +51,8 @@ class Filter(NamedTuple):
     """What the filter's weights depend on besides the release times."""
 
     variance: float  # of a reward
-    draw: float  # the variance that one draw adds to moment - gram @ theta, in any direction
-    share: float  # of a row's squared norm that is information in one direction, at first
+    draw: float  # the variance one draw adds to moment - gram @ theta, on average of directions
+    share: float  # how much information one of the first rows brings in one direction
     full: float  # how many rows have that much; from then on 1/t of it
 
 
@@ -181,6 +181,25 @@ def figures_at(known: Filter, timing: schedule.Timing, numbers: I64) -> F64:
 
 
 @kernel
+def largest_spreads(known: Filter, timing: schedule.Timing, numbers: I64, found: F64) -> None:
+    """The largest SPREAD of each stretch of releases that ends with one of ``numbers``.
+
+    Numbers ascend from 1. ``found`` has an entry for each, which is filled.
+    """
+    figures = np.zeros(FIGURES)
+    before, rows, at = 0, schedule.following(timing, 0), 0
+    found[:] = 0.0
+    for number in range(1, numbers[-1] + 1):
+        after = schedule.following(timing, rows)
+        _advance(known, Step(before, rows, after), figures)
+        _rescale(known, figures)
+        found[at] = max(found[at], figures[SPREAD])
+        if number == numbers[at]:
+            at += 1
+        before, rows = rows, after
+
+
+@kernel
 def _spread_on(
     figures: F64, at: int, held: float, gain: float, lag_gain: float, noise: float
 ) -> None:
@@ -188,9 +207,7 @@ def _spread_on(
     rate, cross, lag = figures[at], figures[at + 1], figures[at + 2]
     a, b, c, d = 1.0 - gain * held, -gain, -lag_gain * held, 1.0 - lag_gain
     figures[at] = a * a * rate + 2 * a * b * cross + b * b * lag + gain * gain * noise
-    figures[at + 1] = (
-        a * c * rate + (a * d + b * c) * cross + b * d * lag + gain * lag_gain * noise
-    )
+    figures[at + 1] = a * c * rate + (a * d + b * c) * cross + b * d * lag + gain * lag_gain * noise
     figures[at + 2] = c * c * rate + 2 * c * d * cross + d * d * lag + lag_gain * lag_gain * noise
 
 
@@ -201,7 +218,7 @@ def _rescale(known: Filter, figures: F64) -> float:
     size = known.variance / (figures[_RATE_VAR] - known.draw * draws)
     figures[SPREAD] = size * math.sqrt(draws)
     figures[WEIGHT] = size * figures[_ROWS_RATE]
-    return size
+    return float(size)
 
 
 @kernel

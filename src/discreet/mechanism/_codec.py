@@ -35,9 +35,10 @@ _Piece = TypeVar("_Piece")
 
 def to_json(mechanism: Mechanism) -> _Entry:
     """Everything about the noise but its draws."""
+    setting = mechanism.setting
     return {
         "variant": mechanism.variant,
-        "setting": asdict(mechanism.setting),
+        "setting": {**asdict(setting), "problem": _fields(setting.problem)},
         "schedule": schedule_to_json(mechanism.schedule),
         "strategy": strategy_to_json(mechanism.strategy),
         "noise": noise_to_json(mechanism.noise),

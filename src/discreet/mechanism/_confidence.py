@@ -314,14 +314,14 @@ class JointWidth:
 
         Release i may fail in two ways, each with probability p_i = alpha / (2 i H_J), where H_J is
         the J-th harmonic number: together alpha. For many releases this is a table at some of
-        them: nothing shrinks from release to release, so the next entry is an upper bound.
+        them, and the next entry is an upper bound.
         """
         releases = int(numbers[-1])
         harmonic = math.log(releases) + 0.5772156649 + 1 / (2 * releases)
         log_tails = np.log(2 * harmonic * numbers) - math.log(setting.failure_prob)
         return width.NoiseTable(
             numbers,
-            np.maximum.accumulate(norms) if releases > len(numbers) else norms,
+            norms,
             tails.largest_eigenvalue(setting.problem.dim, log_tails),
             log_tails,
         )

@@ -137,9 +137,7 @@ class WindowFeedback:
 
     narrowest = 1.0
 
-    def __init__(
-        self, filter_: windows.Filter, timing: schedule.Timing, releases: int
-    ) -> None:
+    def __init__(self, filter_: windows.Filter, timing: schedule.Timing, releases: int) -> None:
         """Take the filter, the release times and how many releases there can be."""
         self._filter = filter_
         # One step where the window is shown, and a trace wherever it decays.

@@ -81,7 +81,7 @@ class Mechanism:
         noise: what is drawn; None without noise.
         confidence: how a release becomes a confidence set.
         guarantee: what this promises, and why.
-        policy: the rule that a learner plays by unless another is given: 'ucb', or 'posterior'.
+        policy: the name of the rule that a learner plays by unless another is given.
     """
 
     variant: str

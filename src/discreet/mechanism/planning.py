@@ -5,6 +5,7 @@ from typing import Any
 from discreet import _checks as checks
 from discreet import accounting, theory
 from discreet.mechanism._mechanism import Mechanism
+from discreet.mechanism.strategies import Windows
 from discreet.mechanism.variants import Named, calibrate
 from discreet.privacy import Privacy
 from discreet.problem import Problem
@@ -29,7 +30,9 @@ def plan(
     with itself.
 
     Keys for `tight`: releases, gdp_mu, column_norm, gram_noise_std and moment_noise_std of one
-    draw, first_noise_scale and last_noise_scale in multiples of it. It has no regret theorem.
+    draw, first_noise_scale and last_noise_scale in multiples of it. `windows` has the same and
+    first_release_rows, the number of rows that its first release waits for. Noise scales are
+    those of what its filter makes of all releases so far. Neither has a regret theorem.
 
     Args:
         variant: a row of the table of variants.
@@ -89,7 +92,7 @@ def _correlated(mechanism: Mechanism, privacy: Privacy | None) -> dict[str, Any]
     if privacy is None or strategy is None:
         return {}
     law = mechanism.law
-    return {
+    found = {
         "releases": mechanism.schedule.count(mechanism.setting.horizon),
         "gdp_mu": accounting.gaussian_mu(privacy),
         "column_norm": strategy.column_norm(mechanism.releases),
@@ -98,3 +101,6 @@ def _correlated(mechanism: Mechanism, privacy: Privacy | None) -> dict[str, Any]
         "first_noise_scale": float(norms[0]),
         "last_noise_scale": float(norms[-1]),
     }
+    if isinstance(strategy, Windows):
+        found["first_release_rows"] = mechanism.schedule.after(0)
+    return found

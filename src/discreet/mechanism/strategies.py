@@ -84,7 +84,10 @@ class Strategy(Protocol):
         """
 
     def row_norms(self, releases: int, numbers: _I64) -> _F64:
-        """The lengths of rows ``numbers`` (from 1, ascending) of the decoder, or upper bounds."""
+        """How long rows ``numbers`` (from 1, ascending) of the decoder are, or upper bounds.
+
+        Rows in between are no longer than the next of these.
+        """
 
     def amounts(self, held: Arrays) -> tuple[float, float] | None:
         """The noise of the release, in multiples of one draw, and the total weight of its rows.
@@ -308,7 +311,7 @@ class Windows:
     Attributes:
         schedule: when there is a release.
         variance: of a reward.
-        draw: the variance that one draw adds to moment - gram @ theta, in any direction.
+        draw: the variance that one draw adds to moment - gram @ theta, on average of directions.
         share: how much information one of the first rows brings in one direction.
         full: how many rows bring that much; later ones 1/t of it.
     """
@@ -364,9 +367,14 @@ class Windows:
         return contributions * self.column_norm(releases)
 
     def row_norms(self, releases: int, numbers: _I64) -> _F64:
-        """By running the filter's figures, which depend on the release times alone."""
+        """By running the filter's figures: the largest of all releases since the number before.
+
+        Noise shrinks at first, as windows to average over become more, and grows slowly after.
+        """
         del releases
-        return self.figures(numbers)[:, windows.SPREAD]
+        found = np.empty(len(numbers))
+        windows.largest_spreads(self.filter, self.schedule.timing, numbers, found)
+        return found
 
     def figures(self, numbers: _I64) -> _F64:
         """The filter's figures after releases ``numbers`` (from 1, ascending)."""
@@ -431,7 +439,7 @@ class Windows:
         return public[:, windows.SHOWN]
 
 
-_FULL = 4.0  # rows bring full information until it is this many times the noise of one draw
+_FULL = 6.0  # rows bring full information until it is this many times the noise of one draw
 
 
 def draw_variance(problem: Problem, *, gram_std: float, moment_std: float) -> float:

@@ -240,7 +240,7 @@ def _require_plain(name: str, privacy: Privacy) -> None:
         raise ParameterError(
             "privacy",
             f"asks for more than replacement of one round, which variant {name!r} is not "
-            "calibrated for; use 'tight', or calibration 'gdp'",
+            "calibrated for; use 'windows', or calibration 'gdp'",
         )
 
 
@@ -301,7 +301,7 @@ class Windowed(_OwnShift):
 
     name: str = "windows"
     summary: str = "our own"
-    start: float = 4.0
+    start: float = 3.0
     growth: float = 0.1
     root: float = 1.0
     ratio: float = math.sqrt(2.0)
@@ -450,11 +450,16 @@ class Tight(_OwnShift):
 
 @dataclass(frozen=True, kw_only=True)
 class Unperturbed:
-    """LinUCB with a constant regularizer and no noise: the baseline."""
+    """Sums without noise: the baseline.
+
+    The posterior is played unless another policy is given; with `UCB` it is LinUCB with a constant
+    regularizer. The posterior has a prior instead, and no regularizer.
+    """
 
     name: str
     summary: str
     regularizer: float = 1.0
+    policy: str = "posterior"
     private = False
     open_ended = False
     perturbations = None
@@ -471,8 +476,8 @@ class Unperturbed:
         )
 
     def with_shift(self, shift: float) -> "Unperturbed":
-        """The same with a regularizer of your own."""
-        return replace(self, regularizer=shift)
+        """LinUCB with a regularizer of your own: the posterior has none."""
+        return replace(self, regularizer=shift, policy="ucb")
 
     def with_rho_min(self, rho_min: float) -> "Unperturbed":
         """The same thing: the regularizer is its own lower bound."""
@@ -493,7 +498,7 @@ class Unperturbed:
                 shift=rho, bounds=NoiseBounds(rho_min=rho, rho_max=rho, gamma=0.0)
             ),
             guarantee=Guarantee.nothing("the statistics are used without noise"),
-            policy="posterior",
+            policy=self.policy,
         )
 
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +9,8 @@ from numpy.typing import NDArray
 from discreet.mechanism import Mechanism
 from discreet.mechanism._read_only import read_only
 from discreet.privacy import Guarantee
-
-if TYPE_CHECKING:
-    from discreet.release.confidence import Region
-    from discreet.release.posterior import Posterior
+from discreet.release.confidence import Region, region
+from discreet.release.posterior import Posterior, posterior
 
 F64 = NDArray[np.float64]
 
@@ -25,8 +22,9 @@ class Release:
     Attributes:
         number: how many releases there have been, this one included; 0 before the first.
         rows: how many rows are in it.
-        gram: V_t = G_t + H_t, the noisy Gram matrix with the shift included, shape (d, d).
-        moment: u~_t = u_t + h_t, the noisy sum of action times reward, shape (d,).
+        gram: the noisy Gram matrix, the weighted sum of actions' outer products, with the shift
+            included, shape (d, d). V_t in the paper, where all weights are one.
+        moment: the noisy sum of weight times action times reward, shape (d,). u~_t in the paper.
         spread: how much larger its noise is than one draw; 0 without noise.
         weight: the total weight of its rows: their number, unless older ones count less.
         mechanism: the noise in it, its bounds and the setting, all public.
@@ -51,28 +49,22 @@ class Release:
         return self.mechanism.guarantee
 
     @cached_property
-    def posterior(self) -> "Posterior":
+    def posterior(self) -> Posterior:
         """What the release says about the parameter, given the known law of its noise."""
-        from discreet.release.posterior import posterior
-
         return posterior(self)
 
     @cached_property
-    def cautious(self) -> "Posterior":
+    def cautious(self) -> Posterior:
         """The same with the prior as it is stated, for intervals.
 
         The posterior that is played takes the parameter to be small if the best-known directions
         say so; others may be larger.
         """
-        from discreet.release.posterior import posterior
-
         return posterior(self, halvings=0)
 
     @cached_property
-    def confidence(self) -> "Region":
+    def confidence(self) -> Region:
         """The confidence set that is proven to hold the parameter."""
-        from discreet.release.confidence import region
-
         return region(self)
 
     def __repr__(self) -> str:

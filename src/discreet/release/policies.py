@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from discreet import _checks as checks
 from discreet.mechanism import Mechanism
 from discreet.release._release import Release
+from discreet.release.posterior import Rule
 
-__all__ = ["UCB", "Choice", "Policy", "Posterior", "Thompson", "greedy", "usual"]
+__all__ = ["UCB", "Choice", "Policy", "PosteriorUCB", "Thompson", "greedy", "usual"]
 
 _F64 = NDArray[np.float64]
+_NEVER_FORGETS = 0.8  # growth of the optimism where there is no noise
 
 
 class Choice(NamedTuple):
@@ -30,7 +32,7 @@ class Choice(NamedTuple):
             rule does not say.
     """
 
-    index: int
+    index: int  # type: ignore[assignment]  # also the name of a method of tuples
     probability: float | None = None
 
 
@@ -43,7 +45,7 @@ class Policy(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Posterior:
+class PosteriorUCB:
     """The default: the likeliest action with some optimism, and some variety.
 
     Each action is scored by its posterior mean plus ``deviations`` posterior deviations, after
@@ -54,18 +56,22 @@ class Posterior:
 
     Attributes:
         deviations: how many posterior deviations are added to an estimate.
+        growth: how many more for each unit of sqrt(ln(rows)). Sums that never forget need some:
+            an action that was unlucky early on would never be tried again otherwise. Windows
+            forget, so what is known of such an action fades by itself.
         dither: how wide tilts are, in multiples of the prior's deviation where nothing is known.
         uniform: a share of choices that is made uniformly, so that every action is chosen now and
             then and logs can be evaluated for other policies.
     """
 
-    deviations: float = 1.5
-    dither: float = 0.35
+    deviations: float = 1.25
+    growth: float = 0.0
+    dither: float = 0.25
     uniform: float = 0.0
 
     def __post_init__(self) -> None:
         """Check the factors."""
-        for name in ("deviations", "dither", "uniform"):
+        for name in ("deviations", "growth", "dither", "uniform"):
             object.__setattr__(self, name, checks.at_least(name, getattr(self, name), 0.0))
         checks.within("uniform", self.uniform, 0.0, 1.0)
 
@@ -78,13 +84,13 @@ class Posterior:
     def choose(self, release: Release, actions: _F64) -> Choice:
         """Draw an action with these probabilities."""
         found = np.empty(len(actions))
-        coin = random.random()  # noqa: S311  # public randomness
+        coin = random.random()  # public randomness
         index = release.posterior.drawn(actions, self._rule, coin, found)
         return Choice(index, found.item(index))
 
     @property
-    def _rule(self) -> tuple[float, float, float]:
-        return self.deviations, self.dither, self.uniform
+    def _rule(self) -> Rule:
+        return self.deviations, self.growth, self.dither, self.uniform
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,8 +146,8 @@ class Thompson:
         return Choice(region.best_of_a_draw(actions, self.optimism, normals))
 
 
-RULES: dict[str, type[Posterior] | type[UCB] | type[Thompson]] = {
-    "posterior": Posterior,
+RULES: dict[str, type[PosteriorUCB] | type[UCB] | type[Thompson]] = {
+    "posterior": PosteriorUCB,
     "ucb": UCB,
     "thompson": Thompson,
 }
@@ -151,7 +157,7 @@ def to_json(policy: Policy) -> dict[str, Any] | None:
     """A policy as plain data; None for one of your own."""
     for name, rule in RULES.items():
         if type(policy) is rule:
-            return {"rule": name, **asdict(policy)}  # type: ignore[call-overload]
+            return {"rule": name, **asdict(policy)}
     return None
 
 
@@ -170,4 +176,6 @@ def greedy() -> UCB:
 
 def usual(mechanism: Mechanism) -> Policy:
     """The policy that a learner with this mechanism plays by unless another is given."""
+    if mechanism.policy == "posterior" and mechanism.strategy is None:
+        return PosteriorUCB(deviations=0.0, growth=_NEVER_FORGETS)
     return greedy() if mechanism.policy == "greedy" else RULES[mechanism.policy]()

@@ -7,7 +7,7 @@ its intervals are Bayesian. What is proven of the parameter is in `confidence`.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,12 +15,13 @@ from scipy.special import ndtri
 
 from discreet import _checks as checks
 from discreet.errors import ParameterError, ShapeError
-from discreet.kernels import _linalg as linalg
 from discreet.kernels import _posterior as kernel
 from discreet.mechanism import Mechanism
 from discreet.mechanism._cost import HasTwoScales
 from discreet.mechanism._read_only import read_only
-from discreet.release._release import Release
+
+if TYPE_CHECKING:
+    from discreet.release._release import Release
 
 __all__ = ["Estimate", "Posterior", "posterior"]
 
@@ -28,11 +29,15 @@ _F64 = NDArray[np.float64]
 _PRIOR = 2.0  # the stated prior variance of the parameter, in multiples of theta_norm^2 / d
 
 
+Rule = tuple[float, float, float, float]
+"""The numbers of `policies.PosteriorUCB`: deviations, growth, dither, uniform."""
+
+
 class Estimate(NamedTuple):
     """What is thought of actions' mean rewards, an entry for each.
 
     Attributes:
-        estimate: the likeliest value.
+        estimate: the posterior's mean.
         low: the lower end of a Bayesian interval.
         high: its upper end.
     """
@@ -51,6 +56,7 @@ class Posterior:
         weights: D^-1 L^-1 P centre, where P = L D L^T is its precision, shape (d,).
         factor: L below the diagonal and the reciprocals of D on it, shape (d, d).
         number: of the release, 0 before the first.
+        rows: how many rows are in the release.
         prior: the variance that a direction is taken to have had before the release.
         stated: the same by the stated bounds; ``prior`` is below it if the release says so.
         known: how much is known of the direction of which most is: 0 nothing, 1 everything.
@@ -60,6 +66,7 @@ class Posterior:
     weights: _F64
     factor: _F64
     number: int
+    rows: int
     prior: float
     stated: float
     known: float
@@ -113,15 +120,13 @@ class Posterior:
             return 1.0
         return float(kernel.uniform_share(wanted, self.stated, self._figures))
 
-    def drawn(
-        self, actions: _F64, rule: tuple[float, float, float], coin: float, found: _F64
-    ) -> int:
-        """The action that a uniform number stands for, under the rule of `policies.Posterior`.
+    def drawn(self, actions: _F64, rule: Rule, coin: float, found: _F64) -> int:
+        """The action that a uniform number stands for, under the rule of `policies.PosteriorUCB`.
 
         Args:
             actions: the decision set, shape (K, d).
-            rule: deviations that are added to an estimate, how far tilts go, and the share of
-                choices that are made uniformly.
+            rule: deviations that are added to an estimate, how many more for each unit of
+                sqrt(ln(rows)), how far tilts go, and the share of choices that are made uniformly.
             coin: uniform between 0 and 1.
             found: filled with the probability of each action, shape (K,).
 
@@ -132,15 +137,16 @@ class Posterior:
         features = actions.T.copy()
         return int(kernel.drawn(features, self.weights, self.factor, *known, coin, found))
 
-    def _plan(self, rule: tuple[float, float, float]) -> tuple[float, _F64, float]:
+    def _plan(self, rule: Rule) -> tuple[float, _F64, float]:
         """What a rule comes to with this release: optimism, tilts and the uniform share."""
-        deviations, dither, uniform = rule
+        deviations, growth, dither, uniform = rule
+        bonus = float(kernel.bonus(deviations, growth, self.rows))
         shifts = kernel.tilts(self.number, self.factor, kernel.dither(dither, self._figures))
-        self._plans[rule] = (deviations, shifts, self.share(uniform))
+        self._plans[rule] = (bonus, shifts, self.share(uniform))
         return self._plans[rule]
 
     @cached_property
-    def _plans(self) -> dict[tuple[float, float, float], tuple[float, _F64, float]]:
+    def _plans(self) -> dict[Rule, tuple[float, _F64, float]]:
         return {}
 
     @cached_property
@@ -148,7 +154,7 @@ class Posterior:
         return np.array([self.prior, self.known])
 
 
-def posterior(release: Release, *, halvings: int = kernel.HALVINGS) -> Posterior:
+def posterior(release: "Release", *, halvings: int = kernel.HALVINGS) -> Posterior:
     """What a release says about the parameter: a function of the release alone.
 
     Args:
@@ -177,7 +183,14 @@ def posterior(release: Release, *, halvings: int = kernel.HALVINGS) -> Posterior
         gram = release.gram - mechanism.shift * np.eye(dim)
         kernel.fill(gram, release.moment, noise, known, lower, weights, centre, figures)
     return Posterior(
-        centre, weights, lower, release.number, float(figures[0]), known.prior, float(figures[1])
+        centre,
+        weights,
+        lower,
+        number=release.number,
+        rows=release.rows,
+        prior=float(figures[kernel.PRIOR]),
+        stated=known.prior,
+        known=float(figures[kernel.KNOWN]),
     )
 
 

@@ -79,6 +79,7 @@ STYLES = (
     Style("#CC79A7", (0, (5, 2, 1, 2)), "P"),
     Style("#009E73", "-", "X"),
     Style("#555555", (0, (1, 1.5)), "*"),
+    Style("#8C510A", (0, (3, 1.5)), "h"),  # not theirs: dark enough to be told from the orange
 )
 SEQUENCE, LIGHTEST = "viridis", 0.85  # for curves in an order; lighter would be faint on white
 

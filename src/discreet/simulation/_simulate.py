@@ -21,7 +21,7 @@ from discreet.kernels import _rounds as rounds
 from discreet.kernels import _sums as sums
 from discreet.mechanism import Mechanism
 from discreet.release import Release, policies
-from discreet.release.policies import UCB, Posterior, Thompson
+from discreet.release.policies import UCB, PosteriorUCB, Thompson
 from discreet.release.posterior import known_of
 from discreet.simulation.environments import Environment, World
 
@@ -43,16 +43,16 @@ class Simulation:
     environment: Environment
     mechanism: Mechanism
     rounds: int
-    policy: Posterior | UCB | Thompson = None  # type: ignore[assignment]  # filled in below
+    policy: PosteriorUCB | UCB | Thompson = None  # type: ignore[assignment]  # filled in below
 
     def __post_init__(self) -> None:
         """Check that the horizon covers the rounds, and that the policy can be compiled."""
         given: object = self.policy
         policy = policies.usual(self.mechanism) if given is None else given
-        if not isinstance(policy, Posterior | UCB | Thompson):
-            raise ParameterError("policy", "must be a Posterior, UCB or Thompson to be simulated")
+        if not isinstance(policy, PosteriorUCB | UCB | Thompson):
+            raise ParameterError("policy", "must be a PosteriorUCB, UCB or Thompson in simulations")
         object.__setattr__(self, "policy", policy)
-        if isinstance(policy, Posterior):
+        if isinstance(policy, PosteriorUCB):
             known_of(self.mechanism)
         object.__setattr__(self, "rounds", checks.count("rounds", self.rounds))
         self.mechanism.require_playable()
@@ -110,12 +110,14 @@ class Outcome:
         mean, stderr = self.mean(), self.stderr()
         return {
             "variant": self.simulation.mechanism.variant,
+            "policy": _named(self.simulation.policy),
             "rounds": self.simulation.rounds,
             "seeds": len(self.seeds),
             "complete": len(self.seeds) == self.asked,
             "pseudo_regret": {
                 "mean": float(mean[-1]),
                 "stderr": None if np.isnan(stderr[-1]) else float(stderr[-1]),
+                "worst": float(self.final.max()),
                 "per_seed": [float(value) for value in self.final],
                 "curve": [
                     [int(at), float(value)] for at, value in zip(self.rounds, mean, strict=True)
@@ -128,6 +130,12 @@ class Outcome:
                 "a simulation's own noise is seeded and protects nobody",
             },
         }
+
+
+def _named(policy: PosteriorUCB | UCB | Thompson) -> dict[str, Any]:
+    """The name of a policy, and its numbers."""
+    numbers = policies.to_json(policy) or {}
+    return {"name": numbers.pop("rule"), **numbers}
 
 
 def run_seed(simulation: Simulation, seed: int, checkpoints: I64 | None = None) -> F64:
@@ -258,16 +266,18 @@ def _played(simulation: Simulation, seed: int, checkpoints: I64) -> tuple[F64, s
     regrets = np.empty(len(checkpoints))
     ends = (state, world.state, noise, draws, checkpoints, regrets)
     releases = mechanism.schedule.count(int(checkpoints[-1]))
-    if isinstance(policy, Posterior):
+    if isinstance(policy, PosteriorUCB):
+        numbers, spreads = mechanism.spreads
         rounds.play_posterior(
             world.arrays,
             law,
             mechanism.sharing,
             mechanism.schedule.timing,
-            *mechanism.spreads,
+            numbers,
+            spreads,
             known_of(mechanism),
             releases,
-            rounds.PosteriorRule(policy.deviations, policy.dither, policy.uniform),
+            rounds.PosteriorRule(policy.deviations, policy.growth, policy.dither, policy.uniform),
             *ends,
         )
         return regrets, state, world

@@ -23,6 +23,7 @@ __all__ = [
     "REWARDS",
     "SIGNS",
     "Basis",
+    "Clusters",
     "Environment",
     "Fixed",
     "Rewards",
@@ -94,7 +95,7 @@ class World:
             raise ParameterError("index", f"is {index}; give one from 0 to {world.n_actions - 1}")
         mean = float(world.means[self._start + index])
         reward = arms.reward(self.state, mean, world.reward_std, world.reward_bound)
-        return reward, arms.best_mean(world) - mean
+        return reward, arms.best_mean(world, self._start) - mean
 
 
 class Environment(Protocol):
@@ -164,21 +165,10 @@ class Sphere:
         """
         state = random.seed_state(sequence)
         theta = _unit_rows(state, 1, self.dim)[0]
-        batch = self.n_actions * max(1, _BATCHED_ACTIONS // self.n_actions)
-        arrays = WorldArrays(
-            redraws=True,
-            n_actions=self.n_actions,
-            theta=theta,
-            top=self.best_mean,
-            low=-self.best_mean,
-            high=self.best_mean - self.gap,
-            actions=np.zeros((self.dim, batch)),
-            means=np.zeros(batch),
-            next_start=np.array([batch]),
-            reward_std=self.rewards.std,
-            reward_bound=self.rewards.bound,
-        )
-        return World(arrays, state)
+        band = arms.Band(self.best_mean, -self.best_mean, self.best_mean - self.gap)
+        arrays = _redrawn(self.n_actions, theta, self.rewards)
+        arrays.best[:] = self.best_mean
+        return World(arrays._replace(kind=arms.BAND, band=band), state)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,6 +258,67 @@ class Basis:
         return World(_static(np.eye(self.dim), theta, self.rewards), state)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Clusters:
+    """People of a few groups, and actions that vary a lot in some features and little in others.
+
+    In every round a person of a random group comes by. Each action is normal around a centre that
+    belongs to the group and to the action's place in the set, and is shortened to length 1 if it
+    comes out longer. Centres, and the scatter around them, are widest in the first feature and
+    narrowest in the last: the second moment of actions has a condition number of about
+    ``condition``. So rows bring plenty of information in some directions and hardly any in
+    others, and the best mean reward differs from round to round. The true parameter is a random
+    unit vector.
+
+    Attributes:
+        dim: features of an action, at least 2.
+        n_actions: actions in a decision set.
+        groups: how many groups there are, equally large.
+        condition: the variance of the first feature over that of the last.
+        rewards: how rewards scatter around their mean.
+    """
+
+    dim: int
+    n_actions: int
+    groups: int = 4
+    condition: float = 1000.0
+    rewards: Rewards = SIGNS
+    length = 0.5  # the root of an action's mean squared length, before any is shortened
+    between = 0.75  # the share of variance that is between centres
+
+    def __post_init__(self) -> None:
+        """Check the sizes."""
+        checks.count("dim", self.dim, least=2)
+        checks.count("actions", self.n_actions)
+        checks.count("groups", self.groups)
+        checks.within("condition", checks.finite("condition", self.condition), 1.0, 1e12)
+
+    @property
+    def problem(self) -> Problem:
+        """Actions of length 1 at most, and a unit parameter."""
+        return _unit_problem(self.dim, self.rewards)
+
+    def start(self, sequence: np.random.SeedSequence) -> World:
+        """A world with centres of its own and a random unit vector as its parameter.
+
+        Args:
+            sequence: the seed of everything random in it.
+
+        Returns:
+            The world, before its first round.
+        """
+        state = random.seed_state(sequence)
+        theta = _unit_rows(state, 1, self.dim)[0]
+        widths = np.geomspace(1.0, 1.0 / math.sqrt(self.condition), self.dim)
+        widths *= self.length / np.linalg.norm(widths)
+        centres = np.empty((self.dim, self.groups * self.n_actions))
+        random.fill_normals(state, centres.reshape(-1))
+        centres *= math.sqrt(self.between) * widths[:, None]
+        groups = arms.Groups(self.groups, centres, math.sqrt(1 - self.between) * widths)
+        arrays = _redrawn(self.n_actions, theta, self.rewards)
+        return World(arrays._replace(kind=arms.CLUSTERS, groups=groups), state)
+
+
 class _Learner(Protocol):
     """What the plain loop needs of a learner."""
 
@@ -324,16 +375,25 @@ def _unit_rows(state: NDArray[np.uint64], count: int, dim: int) -> _F64:
 
 
 def _static(actions: _F64, theta: _F64, rewards: Rewards) -> WorldArrays:
+    means = actions @ theta
     return WorldArrays(
-        redraws=False,
+        kind=arms.SAME,
         n_actions=len(actions),
         theta=theta,
-        top=0.0,
-        low=0.0,
-        high=0.0,
+        band=arms.NO_BAND,
+        groups=arms.NO_GROUPS,
         actions=np.ascontiguousarray(actions.T),
-        means=actions @ theta,
+        means=means,
+        best=means.max(keepdims=True),
         next_start=np.zeros(1, dtype=np.int64),
         reward_std=rewards.std,
         reward_bound=rewards.bound,
+    )
+
+
+def _redrawn(n_actions: int, theta: _F64, rewards: Rewards) -> WorldArrays:
+    """Room for batches of decision sets, none of which is drawn yet."""
+    sets = max(1, _BATCHED_ACTIONS // n_actions)
+    return _static(np.zeros((sets * n_actions, theta.size)), theta, rewards)._replace(
+        n_actions=n_actions, best=np.zeros(sets), next_start=np.array([sets * n_actions])
     )

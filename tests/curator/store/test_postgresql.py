@@ -13,7 +13,7 @@ import pytest
 
 from discreet import LinUCB, Problem, load
 from discreet.curator import store as stores
-from discreet.curator.store import UNFINISHED, Commit
+from discreet.curator.store import UNFINISHED, Commit, postgresql
 from discreet.curator.store.postgresql import PostgresStore
 from discreet.errors import (
     BackendError,
@@ -21,11 +21,12 @@ from discreet.errors import (
     MissingFileError,
     ParameterError,
     SecondWriterError,
+    StateExistsError,
     StateInUseError,
     StoreError,
 )
 from discreet.learner import read_ledger
-from helpers import TARGET, died, played, whole_state
+from helpers import EARLY, TARGET, died, played, whole_state
 
 QUOTED = "correct%20horse"  # a password
 
@@ -190,7 +191,9 @@ def test_many_learners_in_one_database_do_not_disturb_each_other(
     problem: Problem, postgres: str
 ) -> None:
     places = [f"{postgres}#one of {number}" for number in range(4)]
-    learners = [LinUCB(problem, horizon=40, privacy=TARGET, path=place) for place in places]
+    learners = [
+        LinUCB(problem, horizon=40, privacy=TARGET, variant=EARLY, path=place) for place in places
+    ]
 
     def work(learner: LinUCB, seed: int) -> None:
         played(learner, 3 + 2 * seed, seed)
@@ -248,7 +251,7 @@ CALLS: dict[str, Callable[[LinUCB, str], object]] = {
 def test_a_connection_that_was_cut_is_made_again(
     call: Callable[[LinUCB, str], object], problem: Problem, place: str
 ) -> None:
-    learner = played(LinUCB(problem, horizon=40, privacy=TARGET, path=place), 3)
+    learner = played(LinUCB(problem, horizon=40, privacy=TARGET, variant=EARLY, path=place), 3)
     waiting = learner.choose(np.eye(3)).id
     state = whole_state(learner)
     cut_off(place, learner._curator._store)  # type: ignore[arg-type]
@@ -269,7 +272,7 @@ def test_a_connection_that_was_cut_is_made_again(
 def test_a_server_that_is_away_for_a_while_costs_nothing(
     problem: Problem, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    learner = played(LinUCB(problem, horizon=40, privacy=TARGET, path=place), 3)
+    learner = played(LinUCB(problem, horizon=40, privacy=TARGET, variant=EARLY, path=place), 3)
     waiting = learner.choose(np.eye(3))
     state = whole_state(learner)
     store = learner._curator._store
@@ -288,7 +291,7 @@ def test_a_server_that_is_away_for_a_while_costs_nothing(
 def test_a_commit_whose_answer_was_lost_is_neither_lost_nor_made_twice(
     problem: Problem, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    learner = played(LinUCB(problem, horizon=40, privacy=TARGET, path=place), 3)
+    learner = played(LinUCB(problem, horizon=40, privacy=TARGET, variant=EARLY, path=place), 3)
     waiting = learner.choose(np.eye(3))
     store = learner._curator._store
     commit, sequence = PostgresStore.commit, PostgresStore.sequence
@@ -341,6 +344,24 @@ def taken_over(place: str) -> None:
         )
 
 
+def test_a_refused_start_gives_up_its_lock_before_the_server_sees_it_leave(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun(place).close()
+    left = []  # connections that the server takes to be there still
+    monkeypatch.setattr(postgresql, "_dismiss", left.append)
+    with pytest.raises(StateExistsError):
+        stores.create(place, [], [])
+    missing = place.replace("#", "#no ")
+    with pytest.raises(MissingFileError):
+        stores.open(missing)
+    assert len(left) == 2
+    stores.open(place).store.close()
+    stores.create(missing, [], []).discard()
+    for connection in left:
+        connection.close()
+
+
 def test_a_store_that_was_taken_over_refuses_everything(place: str) -> None:
     store = begun(place)
     taken_over(place)
@@ -361,7 +382,7 @@ def test_a_store_that_was_taken_over_refuses_everything(place: str) -> None:
 def test_a_learner_that_was_taken_over_stops_for_good(
     call: Callable[[LinUCB, str], object], problem: Problem, place: str
 ) -> None:
-    learner = played(LinUCB(problem, horizon=40, privacy=TARGET, path=place), 3)
+    learner = played(LinUCB(problem, horizon=40, privacy=TARGET, variant=EARLY, path=place), 3)
     waiting = learner.choose(np.eye(3)).id
     taken_over(place)
     for again in (call, *CALLS.values()):
@@ -372,7 +393,7 @@ def test_a_learner_that_was_taken_over_stops_for_good(
 
 
 def test_a_learner_that_was_removed_is_not_brought_back(problem: Problem, place: str) -> None:
-    learner = played(LinUCB(problem, horizon=40, privacy=TARGET, path=place), 3)
+    learner = played(LinUCB(problem, horizon=40, privacy=TARGET, variant=EARLY, path=place), 3)
     with database(place) as connection:
         connection.execute("DELETE FROM discreet_learner WHERE name = %s", [place.split("#")[1]])
     for _ in range(3):

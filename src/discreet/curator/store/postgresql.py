@@ -172,7 +172,7 @@ class PostgresStore:
                     self._require_owner(connection, _OWNER)
                     _take(connection, self._name, patience=_PATIENCE)
             except BaseException as error:
-                _dismiss(connection)
+                _release(os.getpid(), connection)
                 if isinstance(error, StateInUseError):
                     raise StoreError(
                         "path", "is still held by the connection that broke; try again in a while"
@@ -224,7 +224,7 @@ def create(place: Place, items: Iterable[Item], ledger: Sequence[bytes]) -> Post
                 with connection.cursor() as many:
                     many.executemany(_PUT, [(name, *item) for item in items])
     except BaseException:
-        _dismiss(connection)
+        _release(os.getpid(), connection)
         raise
     return PostgresStore(address, name, connection, owner)
 
@@ -249,7 +249,7 @@ def open(place: Place) -> Opened:  # noqa: A001  # as in `discreet.curator.store
                 ).fetchall()
                 ledger = _ledger(connection, name)
     except BaseException:
-        _dismiss(connection)
+        _release(os.getpid(), connection)
         raise
     store = PostgresStore(address, name, connection, owner)
     return Opened(
@@ -367,6 +367,7 @@ def _translated(connection: Any) -> Any:  # noqa: ANN401
 
 
 def _dismiss(connection: Any) -> None:  # noqa: ANN401
+    """Close a connection. The server gives up its lock as soon as it sees that."""
     with contextlib.suppress(Exception):
         connection.close()
 
