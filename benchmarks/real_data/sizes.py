@@ -34,11 +34,11 @@ class Sizes:
     delta: float = 1e-6
     players: int = 6
     rounds: int = 50_000
-    worlds: int = 200
+    worlds: int = 100
     world_rounds: int = 100_000
     sets: int = 20
     factors: tuple[int, ...] = (1, 10, 100)
-    samples: int = 20
+    samples: int = 10
 
 
 DEFAULT = Sizes()
