@@ -19,6 +19,7 @@ from discreet.release._release import Release
 __all__ = ["UCB", "Choice", "Policy", "PosteriorUCB", "Thompson", "greedy", "usual"]
 
 _F64 = NDArray[np.float64]
+_coin = random.SystemRandom().random  # public randomness, but nobody else's to seed
 _STILL = {"deviations": 0.0, "growth": 0.8}  # without noise no estimate moves by itself
 
 
@@ -82,7 +83,7 @@ class PosteriorUCB:
     def choose(self, release: Release, actions: _F64) -> Choice:
         """Draw an action with these probabilities."""
         found = np.empty(len(actions))
-        coin = random.random()  # public randomness
+        coin = _coin()
         index = release.posterior.drawn(actions, self._rule, coin, found)
         return Choice(index, found.item(index))
 
