@@ -109,7 +109,7 @@ def test_each_variant_plays_by_its_own_policy(variant) -> None:  # noqa: ANN001
 
 def test_the_numbers_of_a_policy_are_options() -> None:
     ours = [*SIMULATE, "--variant=nonprivate"]
-    numbers = {"deviations": 0.5, "dither": 0.1, "uniform": 0.25}
+    numbers = {"deviations": 0.5, "growth": 0.2, "dither": 0.1, "uniform": 0.25}
     options = [f"--{name}={number}" for name, number in numbers.items()]
     found = as_json(*ours, *options)
     assert found["policy"] == {"name": "posterior", **numbers}

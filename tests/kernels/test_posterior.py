@@ -21,7 +21,8 @@ DIM = 6
 
 def known_for(blocks: tuple[int, ...] = (DIM,), **more: float) -> Known:
     facts = {"variance": 0.25, "theta_norm": 1.0, "square": 1.0, "prior": 2.0 / sum(blocks)}
-    return Known(**{**facts, **more}, starts=np.cumsum((0, *blocks)))
+    starts = np.cumsum((0, *blocks))
+    return Known(**{**facts, **more}, starts=starts, halvings=posterior.HALVINGS)
 
 
 class Filled:
@@ -267,20 +268,22 @@ def test_a_release_of_noise_alone_is_no_reason_to_halve_the_prior_but_knows_noth
     found = Filled(gram, moment, noise, known)
     assert found.prior == known.prior
     assert found.known < 0.01
-    assert posterior.uniform_share(0.25, known.prior, found.figures) == 1.0
+    assert posterior.uniform_share(0.25, found.figures) == 1.0
 
 
-def test_choices_are_uniform_if_no_direction_is_known_or_the_parameter_seems_to_be_zero() -> None:
-    stated = 0.4
-    least = stated * 0.5**posterior.HALVINGS
-    for prior, known, share in (
-        (stated, 0.5, 0.1),
-        (stated, 0.0101, 0.1),
-        (stated, 0.0099, 1.0),
-        (2 * least, 0.5, 0.1),
-        (least, 0.5, 1.0),
-    ):
-        assert posterior.uniform_share(0.1, stated, np.array([prior, known])) == share
+def test_choices_are_uniform_if_no_direction_is_known() -> None:
+    for known, share in ((0.5, 0.1), (0.0101, 0.1), (0.0099, 1.0)):
+        assert posterior.uniform_share(0.1, np.array([0.4, known])) == share
+
+
+@pytest.mark.parametrize("shorter", [30.0, 1000.0])
+def test_a_parameter_far_shorter_than_stated_is_played_once_it_is_known(shorter: float) -> None:
+    known, rows = known_for(), 1e10
+    theta = np.ones(DIM) / math.sqrt(DIM) / shorter
+    gram = rows / DIM * np.eye(DIM)
+    found = Filled(gram, gram @ theta, Noise(3.0, 4.0, rows), known)
+    np.testing.assert_allclose(found.centre, theta, rtol=0.01)
+    assert posterior.uniform_share(0.0, found.figures) == 0.0
 
 
 # Tilts and probabilities

@@ -329,3 +329,15 @@ def test_between_two_numbers_no_release_has_more_noise_than_is_said_of_the_later
     said = found.row_norms(20_000, some)
     np.testing.assert_array_equal(said, exact.reshape(500, 40).max(axis=1))
     np.testing.assert_array_equal(found.row_norms(20_000, every), exact)
+
+
+@each_schedule
+def test_weights_are_right_where_noise_dwarfs_what_rewards_scatter(schedule: Schedule) -> None:
+    found = strategy(schedule, Filter(variance=1e-16, draw=1.0, share=0.25, full=1e9))
+    weights = found.decoder(COUNT) @ found.encoder(COUNT)
+    for number in (1, 2, 10, COUNT):
+        assert weights[number - 1].max() == pytest.approx(found.heaviest(number), rel=1e-6)
+        shown = found.figures(np.array([number]))[0]
+        total = weights[number - 1] @ batch_sizes(schedule)
+        assert shown[windows.WEIGHT] == pytest.approx(total, rel=1e-6)
+        assert shown[windows.SPREAD] > 0

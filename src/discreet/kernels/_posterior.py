@@ -201,14 +201,12 @@ def dither(wanted: float, figures: F64) -> float:
 
 
 @kernel
-def uniform_share(wanted: float, stated: float, figures: F64) -> float:
+def uniform_share(wanted: float, figures: F64) -> float:
     """The share of uniform choices: all of them if the release cannot tell actions apart.
 
-    That is if no direction is known to `_LEAST_KNOWN` of it, or if the release is best explained
-    by a parameter that is nearly zero. ``stated`` is the stated variance of the prior.
+    That is if no direction is known to `_LEAST_KNOWN` of it.
     """
-    nothing = figures[PRIOR] <= stated * 0.5**HALVINGS
-    return 1.0 if nothing or figures[KNOWN] < _LEAST_KNOWN else wanted
+    return 1.0 if figures[KNOWN] < _LEAST_KNOWN else wanted
 
 
 @kernel

@@ -331,7 +331,7 @@ def play_posterior(
             posterior.fill(gram, moment, held, known, lower, weights, centre, figures)
             bonus = posterior.bonus(rule.deviations, rule.growth, rows)
             scale = posterior.dither(rule.dither, figures)
-            share = posterior.uniform_share(rule.uniform, known.prior, figures)
+            share = posterior.uniform_share(rule.uniform, figures)
         if rows == checkpoints[at]:
             regrets[at] = regret
             at += 1

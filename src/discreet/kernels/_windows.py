@@ -32,9 +32,9 @@ ESTIMATES = 3
 # the part of a window that is the rewards' own noise.
 (
     _PROFILE,  # the profile summed up in the window
-    _RATE_VAR,  # the variance of the estimated rate, of both kinds of noise together
-    _CROSS_VAR,
-    _LAG_VAR,
+    _RATE_VAR,  # the variance of the estimated rate that is due to rewards
+    _CROSS_VAR,  # its covariance with the estimated lag
+    _LAG_VAR,  # the variance of that
     _RATE_DRAWS,  # the same of draws alone, in multiples of one draw's
     _CROSS_DRAWS,
     _LAG_DRAWS,
@@ -140,7 +140,7 @@ def _advance(known: Filter, times: Step, figures: F64) -> tuple[float, float]:
     figures[_PROFILE] = held
     figures[_ROWS] = kept * figures[_ROWS] + (times.rows - times.before)
     if times.before == 0:  # nothing is known of the rate: it is what the window says
-        figures[_RATE_VAR] = (known.variance * new + known.draw * spread) / held**2
+        figures[_RATE_VAR] = known.variance * new / held**2
         figures[_CROSS_VAR] = -known.variance * new / held
         figures[_LAG_VAR] = known.variance * new
         figures[_RATE_DRAWS] = spread / held**2
@@ -151,11 +151,13 @@ def _advance(known: Filter, times: Step, figures: F64) -> tuple[float, float]:
         figures[at] *= kept
         figures[at + 1] *= kept * kept
     figures[_LAG_VAR] += known.variance * new
-    along = held * figures[_RATE_VAR] + figures[_CROSS_VAR]
-    across = held * figures[_CROSS_VAR] + figures[_LAG_VAR]
+    rate = figures[_RATE_VAR] + known.draw * figures[_RATE_DRAWS]
+    cross = figures[_CROSS_VAR] + known.draw * figures[_CROSS_DRAWS]
+    lag = figures[_LAG_VAR] + known.draw * figures[_LAG_DRAWS]
+    along, across = held * rate + cross, held * cross + lag
     total = held * along + across + known.draw * spread
     gain, lag_gain = along / total, across / total
-    _spread_on(figures, _RATE_VAR, held, gain, lag_gain, known.draw * spread)
+    _spread_on(figures, _RATE_VAR, held, gain, lag_gain, 0.0)
     _spread_on(figures, _RATE_DRAWS, held, gain, lag_gain, spread)
     surprise = figures[_ROWS] - held * figures[_ROWS_RATE] - kept * figures[_ROWS_LAG]
     figures[_ROWS_RATE] += gain * surprise
@@ -215,7 +217,7 @@ def _spread_on(
 def _rescale(known: Filter, figures: F64) -> float:
     """What turns the rate into a sum of rows: then the rewards' noise in it is as in a sum."""
     draws = figures[_RATE_DRAWS]
-    size = known.variance / (figures[_RATE_VAR] - known.draw * draws)
+    size = known.variance / figures[_RATE_VAR]
     figures[SPREAD] = size * math.sqrt(draws)
     figures[WEIGHT] = size * figures[_ROWS_RATE]
     return float(size)

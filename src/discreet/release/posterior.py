@@ -111,7 +111,7 @@ class Posterior:
         """The share of choices to be made uniformly: ``wanted``, or all of them."""
         if self.number == 0:
             return 1.0
-        return float(kernel.uniform_share(wanted, self.stated, self._figures))
+        return float(kernel.uniform_share(wanted, self._figures))
 
     def drawn(
         self, actions: _F64, rule: tuple[float, float, float, float], coin: float, found: _F64
