@@ -55,7 +55,7 @@ def test_clients_killed_at_random_instants_many_times(place: str) -> None:
 @pytest.mark.nightly
 def test_servers_killed_in_the_middle_of_calls_many_times(server: Server, place: str) -> None:
     found = nursery.troubles(place, lambda: restarted(server), 60, seed=5)
-    assert found["failed"] > 30
+    assert found["failed"] > 15  # of 60; on a busy machine some come between two calls
 
 
 @pytest.mark.nightly

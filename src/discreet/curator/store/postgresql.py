@@ -379,9 +379,11 @@ def _release(process: int, connection: Any) -> None:  # noqa: ANN401
     """
     if os.getpid() != process:
         return
-    with contextlib.suppress(Exception):
-        connection.execute("SELECT pg_advisory_unlock_all()")
-    _dismiss(connection)
+    try:
+        with contextlib.suppress(Exception):
+            connection.execute("SELECT pg_advisory_unlock_all()")
+    finally:  # also after an interrupt
+        _dismiss(connection)
 
 
 def _first_line(error: Exception) -> str:
