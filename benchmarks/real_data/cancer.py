@@ -1,6 +1,5 @@
 """Learners that play on breast cancer records: say whether a tumour is benign, and be told."""
 
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -92,7 +91,6 @@ def _played(game: _Game, sizes: Sizes, data: Labelled, seed: int) -> tuple[float
         noise=sizes.noise,
         seed=(seed, 3),
     )
-    random.seed(seed)  # the policy's own draws are public, and made with this generator
     right = np.empty(sizes.rounds, dtype=np.bool_)
     start = 0
     while start < sizes.rounds:

@@ -10,12 +10,32 @@ from benchmarks.real_data.data import F64
 from discreet import LinUCB, Problem
 from discreet.errors import UninformedWarning
 from discreet.mechanism.noise.sources import SeededNoise
+from discreet.mechanism.variants import calibrate
 from discreet.privacy import Privacy
 from discreet.release import Release
-from discreet.release.policies import Policy, PosteriorUCB
+from discreet.release.policies import Choice, Policy, PosteriorUCB, usual
 
-GREEDY = PosteriorUCB(deviations=0.0, dither=0.0)  # the highest posterior mean
+GREEDY = PosteriorUCB(deviations=0.0, growth=0.0, dither=0.0)  # the highest posterior mean
 _TOGETHER = 20_000  # rows are taken in so many at a time
+
+
+class Repeatable:
+    """The posterior's rule, with draws that a seed decides: what a learner draws cannot be."""
+
+    def __init__(self, rule: PosteriorUCB, seed: tuple[int, ...]) -> None:
+        """Take the rule and the seed."""
+        self._rule, self._rng = rule, np.random.default_rng(seed)
+
+    def probabilities(self, release: Release, actions: F64) -> F64:
+        """The rule's own."""
+        return self._rule.probabilities(release, actions)
+
+    def choose(self, release: Release, actions: F64) -> Choice:
+        """Draw an action with these probabilities."""
+        found = self.probabilities(release, actions)
+        index = int(np.searchsorted(found.cumsum(), self._rng.random(), side="right"))
+        index = min(index, len(found) - 1)
+        return Choice(index, float(found[index]))
 
 
 @contextmanager
@@ -42,7 +62,7 @@ def learner(
     noise: str,
     seed: tuple[int, ...],
 ) -> LinUCB:
-    """A learner whose noise has a seed, so that a run can be repeated; otherwise as usual.
+    """A learner whose noise and choices have a seed, so that a run can be repeated.
 
     Args:
         problem: the stated bounds.
@@ -50,14 +70,13 @@ def learner(
         horizon: the most rounds.
         privacy: the target; None for 'nonprivate'.
         noise: 'exact' or 'float'.
-        seed: of the noise.
+        seed: of both.
     """
-    return LinUCB(
-        problem,
-        horizon=horizon,
-        privacy=privacy,
-        variant=variant,
-        noise=noise,
+    mechanism = calibrate(variant, problem, horizon=horizon, privacy=privacy, noise=noise)
+    rule = usual(mechanism)
+    return LinUCB.from_mechanism(
+        mechanism,
+        policy=Repeatable(rule, (*seed, 0)) if isinstance(rule, PosteriorUCB) else rule,
         noise_source=SeededNoise(np.random.SeedSequence(seed)),
     )
 

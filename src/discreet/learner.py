@@ -249,7 +249,11 @@ class LinUCB:
 
     @property
     def posterior(self) -> Posterior:
-        """What the current release says about the parameter: a model, and no theorem."""
+        """What the current release says about the parameter: a model, and no theorem.
+
+        It is what choices are made from, and lets the release say how long the parameter is.
+        `estimate` takes ``theta_norm`` as it was stated, so that its intervals hold.
+        """
         return self._curator.release.posterior
 
     def estimate(self, actions: ArrayLike, *, level: float = 0.95) -> Estimate:
@@ -264,8 +268,12 @@ class LinUCB:
 
         Returns:
             ``estimate``, ``low`` and ``high``, an entry for each action.
+
+        Raises:
+            ShapeError, NotFiniteError, OutOfBoundsError: no decision set could be like this.
         """
-        return self._curator.release.cautious.estimate(actions, level=level)
+        checked = self._curator.bounded(actions)
+        return self._curator.release.cautious.estimate(checked, level=level)
 
     @property
     def diagnosis(self) -> Diagnosis:
@@ -323,16 +331,20 @@ class LinUCB:
             picked, probability = picked
         index = picked if type(picked) is int else _index(picked)
         if not 0 <= index < len(actions):
-            raise ParameterError("policy", "chose no action of the decision set; fix its choose()")
+            raise ParameterError(
+                "policy",
+                "chose no action of the decision set; let its choose() return an index or a Choice",
+            )
         return index, actions[index], probability
 
     def _diagnose(self, release: Release) -> None:
-        """Warn, once, if there will be no release or this one cannot tell actions apart."""
+        """Warn, once, if nothing is learned: there will be no release, or they do not help."""
         self._diagnosed = release
-        if self._warned or not isinstance(self._policy, policies.PosteriorUCB):
+        if self._warned:
             return
         found = diagnosis(release)
-        if found.first_release > found.horizon or (found.release and not found.distinguishes):
+        plays_by_it = isinstance(self._policy, policies.PosteriorUCB)
+        if found.never or (plays_by_it and found.in_vain):
             self._warned = True
             warnings.warn(str(found), UninformedWarning, stacklevel=3)
 

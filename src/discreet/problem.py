@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
+
 from discreet import _checks as checks
 from discreet.errors import ParameterError
 
@@ -61,6 +63,7 @@ class Problem:
         fix(self, "reward_subgaussian", scale)
         given: object = self.blocks
         sizes = (self.dim,) if given is None else given
+        sizes = sizes.tolist() if isinstance(sizes, np.ndarray) else sizes
         if not isinstance(sizes, tuple | list) or not sizes:
             raise ParameterError("blocks", "must be a list of sizes, such as [6, 6, 6]")
         fix(self, "blocks", tuple(checks.count("blocks", size) for size in sizes))

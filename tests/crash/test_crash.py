@@ -54,6 +54,51 @@ def test_killed_at_random_instants(tmp_path: Path, learner: tuple[str, str]) -> 
     assert found["exactly"] + found["one call further"] >= 12  # those that had begun to speak
 
 
+_DIES = """
+import os, sys
+import discreet
+problem = discreet.Problem(dim=2, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)
+privacy = discreet.Privacy(epsilon=5.0, delta=0.1)
+learner = discreet.LinUCB(problem, horizon=10_000, privacy=privacy, path=sys.argv[1])
+for _ in range(300):
+    learner.learn(learner.choose([[0.6, 0.3], [0.1, 0.7]]), 0.25)
+assert learner.release.number > 10
+print(learner.release.moment.tobytes().hex(), flush=True)
+os._exit(1)
+"""
+_LOADS = """
+import sys
+import discreet
+learner = discreet.load(sys.argv[1])
+print(learner.release.moment.tobytes().hex())
+learner.learn(learner.choose([[0.6, 0.3], [0.1, 0.7]]), 0.25)
+"""
+
+
+def test_a_learner_that_died_is_loaded_on_another_processor(tmp_path: Path) -> None:
+    """Its last releases are made again there, and are the ones that its ledger has."""
+    place, environment = str(tmp_path / "state"), {"PYTHONPATH": os.pathsep.join(sys.path)}
+    plain = {
+        "NUMBA_CPU_NAME": "generic",
+        "NUMBA_CPU_FEATURES": "",
+        "NUMBA_CACHE_DIR": str(tmp_path),
+    }
+    died, loaded = (
+        subprocess.run(  # noqa: S603
+            [sys.executable, "-c", code, place],
+            env={**os.environ, **environment, **settings},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+        for code, settings in ((_DIES, {}), (_LOADS, plain))
+    )
+    assert died.returncode == 1, died.stderr
+    assert loaded.returncode == 0, loaded.stderr
+    assert loaded.stdout == died.stdout
+
+
 @pytest.mark.parametrize("learner", [("windows", "exact"), ("tight", "exact")])
 def test_killed_at_every_call_that_changes_a_file(
     tmp_path: Path, learner: tuple[str, str], deadly: Path

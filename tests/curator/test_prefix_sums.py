@@ -250,6 +250,28 @@ def test_whole_numbers_larger_than_any_rows_make_are_not_resumed() -> None:
         arrays["totals"][0, 0] = value
         with pytest.raises(ValueError, match="larger than any rows make them"):
             resumption(mechanism, sums, arrays=arrays)
+    mechanism, sums = sums_for("windows", "exact")
+    for value in (10**1000, -(10**1000)):  # too large for a floating-point number, later on
+        arrays = {name: part.copy() for name, part in sums.arrays().items()}
+        arrays["nodes"][0, 0] = value
+        with pytest.raises(ValueError, match="larger than any rows make them"):
+            resumption(mechanism, sums, arrays=arrays)
+
+
+@KINDS
+@pytest.mark.parametrize("rows", [0, 30])
+def test_public_figures_that_are_not_what_they_must_be_are_not_resumed(
+    rows: int, noise: str
+) -> None:
+    mechanism, sums = sums_for("windows", noise)
+    for action, reward in rows_in(mechanism, rows):
+        added(sums, action, reward)
+    assert resumption(mechanism, sums).position == sums.position
+    for at in range(sums.arrays()["idle"].size):
+        arrays = {name: part.copy() for name, part in sums.arrays().items()}
+        arrays["idle"][0, at] = 1.001 * arrays["idle"][0, at] + 1e-3
+        with pytest.raises(ValueError, match="figures are of another release"):
+            resumption(mechanism, sums, arrays=arrays)
 
 
 @settings(max_examples=300, deadline=None)

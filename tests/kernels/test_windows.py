@@ -2,7 +2,11 @@
 
 import itertools
 import math
+import os
+import subprocess
+import sys
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -341,3 +345,44 @@ def test_weights_are_right_where_noise_dwarfs_what_rewards_scatter(schedule: Sch
         total = weights[number - 1] @ batch_sizes(schedule)
         assert shown[windows.WEIGHT] == pytest.approx(total, rel=1e-6)
         assert shown[windows.SPREAD] > 0
+
+
+_DIGEST = """
+import hashlib
+import numpy as np
+from discreet.kernels import _windows as windows
+known = windows.Filter(variance=1.0, draw=37.3, share=0.2, full=1119.0)
+public, figures = np.zeros((3, 20)), np.zeros(windows.FIGURES)
+seen, before, rows = np.random.default_rng(0).normal(size=(400, 20)), 0, 60
+for row in seen:
+    after = rows + rows // 10
+    after = min(after, rows + int(rows**0.5))
+    windows.follow(known, windows.Step(before, rows, after), public, figures, rows * row)
+    before, rows = rows, after
+print(hashlib.sha256(public.tobytes() + figures.tobytes()).hexdigest())
+"""
+
+
+def test_the_filter_is_the_same_to_the_last_bit_on_another_processor(tmp_path: Path) -> None:
+    """One without fused multiply-add, say: a learner may be loaded there after a crash."""
+    plain = {
+        "NUMBA_CPU_NAME": "generic",
+        "NUMBA_CPU_FEATURES": "",
+        "NUMBA_CACHE_DIR": str(tmp_path),
+    }
+    found = {
+        subprocess.run(  # noqa: S603
+            [sys.executable, "-c", _DIGEST],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **settings},
+            capture_output=True,
+            check=True,
+            timeout=600,
+        ).stdout
+        for settings in ({}, plain)
+    }
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.0001, 1.5, 2.0, 2.0001, 777.7, 1e12])
+def test_its_logarithm_is_one(ratio: float) -> None:
+    assert windows._logarithm(ratio) == pytest.approx(math.log(ratio), rel=1e-14, abs=1e-16)

@@ -374,19 +374,33 @@ def test_a_learner_warns_exactly_once_if_there_will_be_no_release(tmp_path: Path
     assert found[0] == str(learner.diagnosis)
     restored = restarted(learner, tmp_path / "file")
     assert len(warned(play(restored, 1))) == 1  # a new process is told as well
-    assert not warned(play(LinUCB(UNIT, horizon=10, privacy=TARGET, policy=UCB()), 9))
+    assert warned(play(LinUCB(UNIT, horizon=10, privacy=TARGET, policy=UCB()), 9)) == found
     assert not warned(play(LinUCB(UNIT, horizon=first, privacy=TARGET), first - 1))
 
 
 def test_a_learner_warns_exactly_once_if_a_release_cannot_tell_actions_apart() -> None:
     learner = LinUCB(UNIT, horizon=100, privacy=Privacy(epsilon=1e-3, delta=1e-6), variant=EARLY)
     assert not warned(play(learner, 3))  # none has been used before the first release
-    found = warned(play(learner, 40))
+    found = warned(play(learner, 60))
     assert len(found) == 1
     assert learner.release.number > 5
     assert "It cannot tell actions apart" in found[0]
-    quiet = LinUCB(UNIT, horizon=10_000, privacy=LOOSE)
-    assert quiet.mechanism.schedule.start <= 10_000
+    proven = LinUCB(
+        UNIT, horizon=100, privacy=Privacy(epsilon=1e-3, delta=1e-6), variant=EARLY, policy=UCB()
+    )
+    assert not warned(play(proven, 60))  # it does not play by the posterior
+
+
+def test_a_first_release_that_says_nothing_is_no_alarm_yet() -> None:
+    found = LinUCB(UNIT, horizon=10_000, privacy=LOOSE).diagnosis
+    early = replace(found, release=1, rows=found.first_release, distinguishes=False)
+    assert not early.in_vain
+    assert replace(early, rows=4 * found.first_release).in_vain
+    assert replace(early, horizon=2 * found.first_release).in_vain  # it is half of all there is
+    assert not replace(early, rows=4 * found.first_release, distinguishes=True).in_vain
+    assert not replace(early, rows=4 * found.first_release, distinguishes=None).in_vain
+    assert "theta_norm" in str(replace(early, distinguishes=True, known=0.9, prior_share=1 / 64))
+    assert "theta_norm" not in str(replace(early, distinguishes=True, known=0.9, prior_share=1 / 8))
 
 
 def test_the_warning_points_at_the_callers_line() -> None:
@@ -409,7 +423,7 @@ def test_the_diagnosis_says_what_can_be_expected() -> None:
     assert (found.horizon, found.known, found.prior_share) == (10_000, 0.0, 1.0)
     assert found.distinguishes is False
     assert str(found) == (
-        f"No release yet: the first has {first} rows. Until then all actions are equally probable."
+        f"No release yet: the first has {first} rows. Until then choices are no better than chance."
     )
     known = informed(rows=2_000)
     found = known.diagnosis

@@ -16,7 +16,6 @@ from discreet import accounting
 from discreet.errors import ParameterError
 from discreet.mechanism import Mechanism
 from discreet.mechanism._cost import HasTwoScales
-from discreet.mechanism.strategies import Windows
 from discreet.problem import Problem
 
 F64 = NDArray[np.float64]
@@ -173,8 +172,8 @@ def batch_weights(mechanism: Mechanism, releases: int) -> F64:
     """
     strategy = mechanism.strategy
     shown = np.tril(np.ones((releases, releases)))
-    if isinstance(strategy, Windows):
-        shown = strategy.decoder(releases) @ strategy.encoder(releases)
+    if strategy is not None:
+        shown = strategy.batch_weights(releases)
     return np.concatenate([np.zeros((1, releases)), shown])
 
 

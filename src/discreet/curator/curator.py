@@ -53,9 +53,9 @@ from discreet.release import Release
 from discreet.release._card import privacy_card
 from discreet.release.ledger import Ledger, fingerprint
 
-F64 = NDArray[np.float64]
-A = TypeVar("A")
-T = TypeVar("T")
+_F64 = NDArray[np.float64]
+_A = TypeVar("_A")
+_T = TypeVar("_T")
 
 DEFAULT_MAX_PENDING = 100_000
 _LONGEST_NUMBER = 20  # digits; no horizon is longer
@@ -113,7 +113,7 @@ class _Tail:
         self.position = position
         self.rounds = rounds
         self.given_up = given_up
-        self.opening: dict[int, F64] = {}
+        self.opening: dict[int, _F64] = {}
         self.closing: set[int] = set()
 
 
@@ -131,7 +131,7 @@ class Past(NamedTuple):
 
     ledger: GrowingLedger
     head: Head = Head()
-    waiting: Mapping[int, F64] = MappingProxyType({})
+    waiting: Mapping[int, _F64] = MappingProxyType({})
     sessions: Sequence[tuple[int, str]] = ()
     store: Store | None = None
     sequence: int = 0
@@ -256,19 +256,23 @@ class Curator:
 
         return self._enter(self._led, view)
 
-    def admit(self, actions: ArrayLike) -> F64:
+    def admit(self, actions: ArrayLike) -> _F64:
         """A bounded copy of a decision set, if there is a round left to play."""
         self._require_usable()
         self._require_rounds(1, self._rounds)
+        return self.bounded(actions)
+
+    def bounded(self, actions: ArrayLike) -> _F64:
+        """A bounded copy of a decision set."""
         return rows.bounded_actions(self.mechanism.setting.problem, actions, self._on_violation)
 
-    def admit_all(self, sets: Sequence[ArrayLike]) -> list[F64]:
+    def admit_all(self, sets: Sequence[ArrayLike]) -> list[_F64]:
         """Bounded read-only copies of decision sets, if there is a round left for each."""
         self._require_usable()
         self._require_rounds(len(sets), self._rounds)
         return rows.bounded_sets(self.mechanism.setting.problem, sets, self._on_violation)
 
-    def open_decisions(self, actions: Sequence[F64]) -> list[str]:
+    def open_decisions(self, actions: Sequence[_F64]) -> list[str]:
         """Remember chosen actions until their rewards come: all of them, or none after an error.
 
         Args:
@@ -348,7 +352,7 @@ class Curator:
 
     # One change, from staging to showing
 
-    def _enter(self, work: Callable[[A], T], argument: A, *, closed: bool = False) -> T:
+    def _enter(self, work: Callable[[_A], _T], argument: _A, *, closed: bool = False) -> _T:
         """Do something as the one call of this thread; refuse a second one inside it."""
         me = threading.get_ident()
         if me in self._inside and not self._is_forked():
@@ -365,7 +369,7 @@ class Curator:
         finally:
             self._inside.discard(me)
 
-    def _led(self, work: Callable[[], T]) -> T:
+    def _led(self, work: Callable[[], _T]) -> _T:
         """Do something while no commit is under way, and everything is applied."""
         with self._leading:
             self._require_usable()
@@ -432,7 +436,7 @@ class Curator:
             self._restage()
             raise
 
-    def _openings(self, actions: Sequence[F64]) -> list[Change]:
+    def _openings(self, actions: Sequence[_F64]) -> list[Change]:
         """New decisions, for which the oldest are given up if too many wait."""
         tail, changes = self._tail, []
         self._require_rounds(len(actions), tail.rounds)

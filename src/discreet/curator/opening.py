@@ -20,7 +20,7 @@ from discreet.mechanism.noise.sources import NoiseSource, SystemNoise
 from discreet.release import Release
 from discreet.release.ledger import Entry, fingerprint
 
-F64 = NDArray[np.float64]
+_F64 = NDArray[np.float64]
 
 _FLOATING = "; noise is drawn and added in floating point, whose rounding this does not cover"
 
@@ -179,7 +179,7 @@ def _replayed(
     return found
 
 
-def _waiting(stored: records.Stored, mechanism: Mechanism, most: int) -> dict[int, F64]:
+def _waiting(stored: records.Stored, mechanism: Mechanism, most: int) -> dict[int, _F64]:
     """The decisions that wait, if they and the counts fit together."""
     head, waiting = stored.head, stored.waiting
     for count in vars(head).values():

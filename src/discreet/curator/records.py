@@ -34,7 +34,7 @@ from discreet.curator.store import Item, Key
 from discreet.curator.sums import PrefixSums
 from discreet.errors import CorruptFileError, DiscreetError, FileVersionError
 
-F64 = NDArray[np.float64]
+_F64 = NDArray[np.float64]
 
 LEARNER, HEAD, SUMS, ROW, DECISION, SESSION = range(6)
 FORMAT = "discreet-learner"
@@ -80,7 +80,7 @@ class Change:
     def __init__(  # noqa: PLR0917  # one for each decision and each row, so it should be quick
         self,
         number: int,
-        action: F64 | None = None,
+        action: _F64 | None = None,
         row: int = 0,
         reward: float = 0.0,
         noise: NDArray[Any] | None = None,
@@ -165,7 +165,7 @@ class Records:
         self,
         head: Head,
         batch: Sequence[Change],
-        waiting: Mapping[int, F64],
+        waiting: Mapping[int, _F64],
         session: tuple[int, str],
     ) -> tuple[list[Item], list[Key], Head]:
         """Changes as items to write and to remove.
@@ -180,7 +180,7 @@ class Records:
             What to write, what to remove, and the head after it.
         """
         puts, drops = list[Item](), list[Key]()
-        opened: dict[int, F64] = {}
+        opened: dict[int, _F64] = {}
         rounds, given_up, rows, sessions = head.rounds, head.given_up, head.rows, head.sessions
         decisions, since = head.decisions, head.since
         for change in batch:
@@ -238,7 +238,7 @@ class Records:
         self,
         document: dict[str, Any],
         sums: PrefixSums,
-        waiting: Mapping[int, F64],
+        waiting: Mapping[int, _F64],
         sessions: Iterable[tuple[int, str]],
         counts: Head,
     ) -> tuple[list[Item], Head]:
@@ -275,12 +275,12 @@ class Records:
     def _head(self, head: Head) -> Item:
         return self.seal(HEAD, 0, _dump(vars(head)))[0]
 
-    def _decision(self, number: int, action: F64) -> tuple[Item, int]:
+    def _decision(self, number: int, action: _F64) -> tuple[Item, int]:
         return self.seal(DECISION, number, action.astype(_F8, copy=False).tobytes())
 
     def _row(self, change: Change) -> tuple[Item, int]:
         """A row. How long its noise is says how many draws there are."""
-        action: F64 = change.action  # type: ignore[assignment]  # a row has one, and noise
+        action: _F64 = change.action  # type: ignore[assignment]  # a row has one, and noise
         noise: NDArray[Any] = change.noise  # type: ignore[assignment]
         contents = (
             _ROW.pack(change.number, change.reward) + action.astype(_F8, copy=False).tobytes()
@@ -398,7 +398,7 @@ def _document(item: Item) -> dict[str, Any]:
     return document
 
 
-def action_of(contents: bytes, dim: int) -> F64:
+def action_of(contents: bytes, dim: int) -> _F64:
     """The action of a stored decision; ValueError if it is none."""
     if len(contents) != 8 * dim:
         raise ValueError("an action of another length")

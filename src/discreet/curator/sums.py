@@ -44,10 +44,11 @@ from discreet.mechanism.noise import _sampler as sampler
 from discreet.mechanism.noise._discrete_gaussian import DiscreteGaussianNoise
 from discreet.mechanism.noise.sources import NoiseSource
 
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
+_F64 = NDArray[np.float64]
+_I64 = NDArray[np.int64]
 
 _ARRAYS = ("nodes", "idle", "totals", "batch")
+_WIDEST = ROOM << 104  # of Python's own whole numbers: 2^62 sums, with 40 bits behind the point
 
 
 class Position(NamedTuple):
@@ -122,6 +123,10 @@ class PrefixSums(ABC):
             if arrays[name].shape != held.shape or arrays[name].dtype != held.dtype:
                 raise ValueError("the sums have another shape than their mechanism")
             held[...] = arrays[name]
+        if mechanism.strategy is not None:
+            mechanism.strategy.require_held(
+                kernel.Arrays(state.nodes, state.idle, state.totals), number
+            )
         state.rows[0], state.released[0], state.number[0] = rows, released, number
         return cls(mechanism, source, state)
 
@@ -178,7 +183,7 @@ class PrefixSums(ABC):
             return reward
         return door.bounded_reward(self._mechanism.setting.problem, reward, on_violation)
 
-    def add(self, number: int, action: F64, reward: float, noise: NDArray[Any]) -> None:
+    def add(self, number: int, action: _F64, reward: float, noise: NDArray[Any]) -> None:
         """Add row ``number``, with the noise that was drawn for it; nothing if it is in already.
 
         It cannot stop half-way.
@@ -200,11 +205,11 @@ class PrefixSums(ABC):
         return {name: getattr(self._state, name) for name in _ARRAYS}
 
     @abstractmethod
-    def unpack(self, shift: float, gram: F64, moment: F64) -> None:
+    def unpack(self, shift: float, gram: _F64, moment: _F64) -> None:
         """Write out the noisy sum in the release, with a multiple of the identity added."""
 
     @abstractmethod
-    def _add(self, position: Position, action: F64, reward: float, noise: NDArray[Any]) -> None:
+    def _add(self, position: Position, action: _F64, reward: float, noise: NDArray[Any]) -> None:
         """`add`, when everything was checked."""
 
     @abstractmethod
@@ -237,11 +242,11 @@ class FloatSums(PrefixSums):
     for each fresh draw.
     """
 
-    def unpack(self, shift: float, gram: F64, moment: F64) -> None:
+    def unpack(self, shift: float, gram: _F64, moment: _F64) -> None:
         """Write out the release; see `PrefixSums`."""
         linalg.unpack(self._state.totals[0], shift, gram, moment)
 
-    def _add(self, position: Position, action: F64, reward: float, noise: F64) -> None:
+    def _add(self, position: Position, action: _F64, reward: float, noise: _F64) -> None:
         mechanism, state = self._mechanism, self._state
         row = np.empty(state.batch.size)
         linalg.pack_row(action, reward, row)
@@ -254,7 +259,7 @@ class FloatSums(PrefixSums):
             timing, last = mechanism.schedule.timing, mechanism.releases
             kernel.step(mechanism.sharing, timing, state, row, noise, last)
 
-    def _draw(self, draws: int, position: Position) -> F64:
+    def _draw(self, draws: int, position: Position) -> _F64:
         del position  # all alike
         noise = self._mechanism.noise
         if noise is None or draws == 0:
@@ -287,15 +292,16 @@ class IntegerSums(PrefixSums):
         self._largest_reward = grid.largest_reward(problem)
         self._units = grid.steps(problem.dim)
         for held in (state.nodes, state.idle, state.totals, state.batch):
-            if held.dtype == np.int64 and ((held > ROOM) | (held < -ROOM)).any():
+            most = {np.dtype(np.int64): ROOM, np.dtype(object): _WIDEST}.get(held.dtype)
+            if most is not None and ((held > most) | (held < -most)).any():
                 raise ValueError("the sums are larger than any rows make them")
 
-    def unpack(self, shift: float, gram: F64, moment: F64) -> None:
+    def unpack(self, shift: float, gram: _F64, moment: _F64) -> None:
         """Write out the release; see `PrefixSums`. Here floating point begins."""
         total = self._state.totals[0].astype(np.float64) * self._units
         linalg.unpack(total, shift, gram, moment)
 
-    def _add(self, position: Position, action: F64, reward: float, noise: I64) -> None:
+    def _add(self, position: Position, action: _F64, reward: float, noise: _I64) -> None:
         state = self._state
         row = self._rounded(action, reward)
         if self._plain:
@@ -306,7 +312,7 @@ class IntegerSums(PrefixSums):
         else:
             self._state = self._after(row, noise)  # all of it at once
 
-    def _after(self, row: I64, noise: I64) -> kernel.Sums:
+    def _after(self, row: _I64, noise: _I64) -> kernel.Sums:
         """What is held after a release with this row in it. Changes nothing."""
         state = self._state
         batch = state.batch + row
@@ -324,7 +330,7 @@ class IntegerSums(PrefixSums):
         rows = state.rows + 1
         return kernel.Sums(nodes, idle, totals, np.zeros_like(batch), rows, rows.copy(), number)
 
-    def _rounded(self, action: F64, reward: float) -> I64:
+    def _rounded(self, action: _F64, reward: float) -> _I64:
         """The packed row in whole steps, within the bounds exactly."""
         row = np.empty(self._stds.size, dtype=np.int64)
         units, most = (self._per_action, self._per_reward), self._largest_reward
@@ -339,7 +345,7 @@ class IntegerSums(PrefixSums):
         linalg.pack_row(steps[:-1], steps[-1], row)
         return row
 
-    def _draw(self, draws: int, position: Position) -> I64:
+    def _draw(self, draws: int, position: Position) -> _I64:
         if draws == 0:
             return self.no_draws
         stds = self._stds
@@ -360,7 +366,7 @@ def sums_of(mechanism: Mechanism) -> type[PrefixSums]:
     return FloatSums if mechanism.grid is None else IntegerSums
 
 
-def shortened(steps: I64, largest_square: int) -> I64:
+def shortened(steps: _I64, largest_square: int) -> _I64:
     """A vector of whole numbers scaled to a squared norm within the bound, towards zero."""
     entries = [int(step) for step in steps]
     square = sum(step * step for step in entries)

@@ -1,4 +1,4 @@
-"""The one decorator that turns a Python function into a compiled kernel."""
+"""The two decorators that turn a Python function into a compiled kernel."""
 
 import hashlib
 import sys
@@ -19,7 +19,21 @@ def kernel(function: _F) -> _F:
     floating-point operations. Where neither the package's folder nor the user's cache can be
     written, every process compiles for itself.
     """
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+    return _compiled(function, fastmath={"contract"})
+
+
+def reproducible(function: _F) -> _F:
+    """The same without that liberty: the same numbers, to the last bit, on every processor.
+
+    For what a learner works out again when it is loaded, perhaps on another machine, and compares
+    with what it released. Such a function must not call ``math.log`` and its like, which differ
+    between machines; the square root does not.
+    """
+    return _compiled(function)
+
+
+def _compiled(function: _F, **liberties: set[str]) -> _F:
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", **liberties}
     try:
         return cast("_F", numba.njit(cache=True, **options)(function))
     except RuntimeError:  # no folder for machine code

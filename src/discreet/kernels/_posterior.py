@@ -30,7 +30,7 @@ I64 = NDArray[np.int64]
 
 HALVINGS = 8  # of the prior's variance, at most, for choices
 TILTS = 16  # that a release has; a power of two, so that shares of them are exact
-PRIOR, KNOWN = range(2)  # figures: the prior's variance, and the most known of any direction
+PRIOR, KNOWN = range(2)  # figures: the prior's variance, and how much is known of some direction
 _LEAST_KNOWN = 0.01  # of some direction's prior variance
 _FAR = 8.0  # deviations below zero from which the mean above zero is worked out by its limit
 
@@ -73,10 +73,10 @@ def fill(
     dim = moment.size
     precision, pull = np.zeros((dim, dim)), np.zeros(dim)
     prior = known.prior
-    figures[KNOWN] = 1.0
     if noise.gram_std == 0.0 and noise.moment_std == 0.0:
         precision[:, :] = gram / known.variance
         pull[:] = moment / known.variance
+        figures[KNOWN] = _share_known(prior * np.diag(precision).max())
     else:
         prior = _through_noise(gram, moment, noise, known, precision, pull, figures)
     for i in range(dim):
@@ -124,12 +124,18 @@ def _through_noise(
         for i in range(start, stop):
             weight = values[i] / (known.variance * values[i] + floor)
             gain = prior * weight * values[i]  # precision, over what it was beforehand
-            figures[KNOWN] = max(figures[KNOWN], gain / (1.0 + gain))
+            figures[KNOWN] = max(figures[KNOWN], _share_known(gain))
             for j in range(start, stop):
                 pull[j] += basis[j, i] * weight * along[i]
                 for k in range(start, j + 1):
                     precision[j, k] += basis[j, i] * basis[k, i] * weight * values[i]
     return prior
+
+
+@kernel
+def _share_known(gain: float) -> float:
+    """How much of a prior variance is gone if precision grew by ``gain`` times what it was."""
+    return gain / (1.0 + gain)
 
 
 @kernel

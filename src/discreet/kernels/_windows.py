@@ -10,6 +10,9 @@ parameter to arrive at a known pace (a *profile*), the rewards' own noise in a w
 it, and works out the combination of all windows that says most. It is the same combination for
 every entry of the sums and it depends on the release times alone: public, and worked out without
 looking at data. Proofs: docs/windows.md.
+
+All of it comes out the same on every processor: a learner that is loaded after a crash makes its
+last releases again, and they must be the ones that were shown.
 """
 
 import math
@@ -19,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.kernels import _schedule as schedule
-from discreet.kernels._compiling import kernel
+from discreet.kernels._compiling import reproducible
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -45,6 +48,7 @@ ESTIMATES = 3
     WEIGHT,  # the total weight of the rows in what is shown
 ) = range(12)
 FIGURES = 12
+_LN2 = 0.6931471805599453
 
 
 class Filter(NamedTuple):
@@ -64,19 +68,19 @@ class Step(NamedTuple):
     after: int
 
 
-@kernel
+@reproducible
 def decay(step: Step) -> float:
     """How much of the window before stays: a_b."""
     return step.before / step.rows
 
 
-@kernel
+@reproducible
 def enlarged(rows: int, after: int) -> float:
     """How much larger than one draw the noise of a window is: 1 / gamma_b."""
     return after / math.sqrt(float(after - rows) * float(after + rows))
 
 
-@kernel
+@reproducible
 def widest(timing: schedule.Timing, releases: int) -> float:
     """The largest `enlarged` of the first releases."""
     rows = schedule.following(timing, 0)
@@ -88,17 +92,32 @@ def widest(timing: schedule.Timing, releases: int) -> float:
     return largest
 
 
-@kernel
+@reproducible
 def profile(known: Filter, before: int, rows: int) -> float:
     """The information in one direction that these rows are taken to bring."""
     early = max(0.0, min(float(rows), known.full) - before)
     late = 0.0
     if rows > known.full:
-        late = known.full * math.log(rows / max(float(before), known.full))
+        late = known.full * _logarithm(rows / max(float(before), known.full))
     return known.share * (early + late)
 
 
-@kernel
+@reproducible
+def _logarithm(ratio: float) -> float:
+    """ln(ratio), ratio at least 1, by arithmetic that every machine does alike."""
+    doublings = 0
+    while ratio > 2.0:  # noqa: PLR2004
+        ratio *= 0.5
+        doublings += 1
+    at = (ratio - 1.0) / (ratio + 1.0)  # ln = 2 artanh(at), and at is at most 1/3
+    power, total = at, 0.0
+    for odd in range(1, 33, 2):
+        total += power / odd
+        power *= at * at
+    return doublings * _LN2 + 2.0 * total
+
+
+@reproducible
 def step(
     known: Filter, times: Step, window: F64, public: F64, figures: F64, batch: F64, noise: F64
 ) -> None:
@@ -113,7 +132,7 @@ def step(
     follow(known, times, public, figures, noise[0])
 
 
-@kernel
+@reproducible
 def follow(known: Filter, times: Step, public: F64, figures: F64, seen: F64) -> None:
     """Take a noisy window into the estimate: post-processing.
 
@@ -130,7 +149,7 @@ def follow(known: Filter, times: Step, public: F64, figures: F64, seen: F64) -> 
         shown[i] = size * rate[i]
 
 
-@kernel
+@reproducible
 def _advance(known: Filter, times: Step, figures: F64) -> tuple[float, float]:
     """Move all figures one release on; how far the rate and the lag follow a surprise."""
     kept = decay(times)
@@ -165,7 +184,7 @@ def _advance(known: Filter, times: Step, figures: F64) -> tuple[float, float]:
     return gain, lag_gain
 
 
-@kernel
+@reproducible
 def figures_at(known: Filter, timing: schedule.Timing, numbers: I64) -> F64:
     """The figures after releases ``numbers`` (from 1, ascending), a row each."""
     found = np.empty((numbers.size, FIGURES))
@@ -182,7 +201,7 @@ def figures_at(known: Filter, timing: schedule.Timing, numbers: I64) -> F64:
     return found
 
 
-@kernel
+@reproducible
 def largest_spreads(known: Filter, timing: schedule.Timing, numbers: I64, found: F64) -> None:
     """The largest SPREAD of each stretch of releases that ends with one of ``numbers``.
 
@@ -201,7 +220,7 @@ def largest_spreads(known: Filter, timing: schedule.Timing, numbers: I64, found:
         before, rows = rows, after
 
 
-@kernel
+@reproducible
 def _spread_on(
     figures: F64, at: int, held: float, gain: float, lag_gain: float, noise: float
 ) -> None:
@@ -213,7 +232,7 @@ def _spread_on(
     figures[at + 2] = c * c * rate + 2 * c * d * cross + d * d * lag + lag_gain * lag_gain * noise
 
 
-@kernel
+@reproducible
 def _rescale(known: Filter, figures: F64) -> float:
     """What turns the rate into a sum of rows: then the rewards' noise in it is as in a sum."""
     draws = figures[_RATE_DRAWS]
@@ -223,7 +242,7 @@ def _rescale(known: Filter, figures: F64) -> float:
     return float(size)
 
 
-@kernel
+@reproducible
 def largest_weight(known: Filter, timing: schedule.Timing, number: int) -> float:
     """The largest weight of any row in what release ``number`` shows.
 

@@ -22,7 +22,7 @@ from discreet.mechanism._cost import HasSteps, HasTwoScales, total_cost
 from discreet.mechanism._grid import Grid
 from discreet.mechanism.noise.sources import NoiseSource
 from discreet.mechanism.schedules import Schedule, every_round
-from discreet.mechanism.strategies import Strategy, Tree, Windows
+from discreet.mechanism.strategies import Strategy, Tree
 from discreet.privacy import Guarantee
 from discreet.problem import Setting
 from discreet.theory import NoiseBounds, RadiusTerms, radius_terms
@@ -31,9 +31,7 @@ F64 = NDArray[np.float64]
 
 _PRIOR = 2.0  # the parameter's variance in one direction, in multiples of theta_norm^2 / d
 
-
-POLICIES = ("posterior", "ucb", "thompson", "greedy")
-"""Names of rules that turn a release into a choice; `release.policies` has the rules."""
+_POLICIES = ("posterior", "ucb")  # names of rules, of those in `release.policies`
 
 
 def lowest_eigenvalue(shift: float, low: float) -> float:
@@ -84,7 +82,7 @@ class Mechanism:
         noise: what is drawn; None without noise.
         confidence: how a release becomes a confidence set.
         guarantee: what this promises, and why.
-        policy: the name of the rule that a learner plays by unless another is given.
+        policy: the rule that a learner plays by unless another is given: 'posterior' or 'ucb'.
     """
 
     variant: str
@@ -98,7 +96,7 @@ class Mechanism:
 
     def __post_init__(self) -> None:
         """Refuse choices that do not go together."""
-        checks.one_of("policy", self.policy, POLICIES)
+        checks.one_of("policy", self.policy, _POLICIES)
         if isinstance(self.confidence, type) or not isinstance(self.confidence, Confidence):
             raise ParameterError("confidence", "must be a PaperConfidence or a JointWidth")
         if (self.noise is None) != (self.strategy is None):
@@ -109,8 +107,8 @@ class Mechanism:
                 f"must be 'pan-private' for {self.noise.family} noise: its bounds hold only if "
                 "every release holds all m draws (erratum E2)",
             )
-        if isinstance(self.strategy, Windows) and self.strategy.schedule != self.schedule:
-            raise ParameterError("strategy", "has windows for another schedule; give both the same")
+        if self.strategy is not None:
+            self.strategy.require_schedule(self.schedule)
         self.confidence.require_fitting(self)
 
     @property

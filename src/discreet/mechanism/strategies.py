@@ -98,6 +98,15 @@ class Strategy(Protocol):
     def heaviest(self, number: int) -> float:
         """The largest weight of any row in release ``number``."""
 
+    def batch_weights(self, releases: int) -> _F64:
+        """How much a row of each batch counts in each of the first releases, shape (J, J)."""
+
+    def require_schedule(self, schedule: Schedule) -> None:
+        """Refuse release times that this strategy was not made for."""
+
+    def require_held(self, held: Arrays, number: int) -> None:
+        """ValueError if what is public in stored arrays cannot be so after ``number`` releases."""
+
     def sharing(self, releases: int) -> Sharing:
         """The same for the compiled loop."""
 
@@ -139,6 +148,16 @@ class _PlainSums:
         """One, for every row."""
         del number
         return 1.0
+
+    def batch_weights(self, releases: int) -> _F64:
+        """One, from the release on that a batch is in."""
+        return np.tril(np.ones((releases, releases)))
+
+    def require_schedule(self, schedule: Schedule) -> None:
+        """Any will do."""
+
+    def require_held(self, held: Arrays, number: int) -> None:
+        """Nothing that is held is public."""
 
 
 @dataclass(frozen=True)
@@ -373,10 +392,15 @@ class Windows:
         del releases
         return 1.0
 
+    @staticmethod
+    def cost_of(contributions: int) -> float:
+        """What one person's rounds cost: as if all were in one batch, which costs one release."""
+        return float(contributions)
+
     def person_cost(self, releases: int, contributions: int, *, every_round: bool) -> float:
-        """As if all rounds were in one batch."""
-        del every_round
-        return contributions * self.column_norm(releases)
+        """Whatever the releases are."""
+        del releases, every_round
+        return self.cost_of(contributions)
 
     def row_norms(self, releases: int, numbers: _I64) -> _F64:
         """By running the filter's figures: the largest of all releases since the number before.
@@ -400,6 +424,21 @@ class Windows:
     def heaviest(self, number: int) -> float:
         """The largest weight of any row in a release, in O(number)."""
         return float(windows.largest_weight(self.filter, self.schedule.timing, number))
+
+    def batch_weights(self, releases: int) -> _F64:
+        """What the filter makes of the windows that a batch is in."""
+        return np.asarray(self.decoder(releases) @ self.encoder(releases))
+
+    def require_schedule(self, schedule: Schedule) -> None:
+        """Only the one that noise and filter were worked out for."""
+        if schedule != self.schedule:
+            raise ParameterError("strategy", "has windows for another schedule; give both the same")
+
+    def require_held(self, held: Arrays, number: int) -> None:
+        """The filter's figures are public: they can be worked out again."""
+        known = self.figures(np.array([number])) if number else np.zeros_like(held.idle)
+        if not np.allclose(held.idle, known, rtol=1e-6, atol=0.0):
+            raise ValueError("the filter's figures are of another release")
 
     def sharing(self, releases: int) -> Sharing:
         """The filter, for the compiled loop."""

@@ -341,31 +341,18 @@ class Windowed(_OwnShift):
     ) -> Mechanism:
         """Calibrate to a privacy target."""
         privacy, problem = required(self.name, privacy), setting.problem
-        person = privacy.contributions_per_user
-        scales = accounting.row_scales(
+        law = _least_noise(
             problem,
-            mu_one=math.nextafter(accounting.gaussian_mu(privacy) / person, 0.0),
-            neighbours=privacy.neighbours,
+            privacy,
+            person=Windows.cost_of(privacy.contributions_per_user),
             ratio=self.ratio * problem.reward_bound / problem.action_norm,
         )
-        deviations = {"gram_std": scales.gram_std, "moment_std": scales.moment_std}
+        deviations = {"gram_std": law.std, "moment_std": law.moment_std}
         schedule = self.schedule(problem, **deviations)
         schedule.require_few(setting.horizon)
         strategy = Windows.fitted(schedule, problem, **deviations)
-        law = gaussian.GaussianNoise(std=scales.gram_std, moment_std=scales.moment_std)
         use = _discrete_gaussian.Use(setting, schedule, strategy, privacy)
-        return Mechanism(
-            variant=self.name,
-            setting=setting,
-            schedule=schedule,
-            strategy=strategy,
-            noise=_discrete_gaussian.drawn(law, noise, use),
-            confidence=self.confidence,
-            guarantee=Guarantee.meeting(
-                privacy, _discrete_gaussian.argument(_WINDOWS_ARGUMENT, noise)
-            ),
-            policy="posterior",
-        )
+        return _mechanism(self, law, use, noise, _WINDOWS_ARGUMENT, policy="posterior")
 
 
 _LATEST = 2**61  # no first release is later
@@ -427,25 +414,54 @@ class Tight(_OwnShift):
         person = self.strategy.person_cost(
             releases, privacy.contributions_per_user, every_round=self.schedule.every_round
         )
-        scales = accounting.row_scales(
-            setting.problem,
-            mu_one=math.nextafter(accounting.gaussian_mu(privacy) / person, 0.0),
-            neighbours=privacy.neighbours,
-            ratio=self.ratio,
-        )
-        law = gaussian.GaussianNoise(std=scales.gram_std, moment_std=scales.moment_std)
+        law = _least_noise(setting.problem, privacy, person=person, ratio=self.ratio)
         use = _discrete_gaussian.Use(setting, self.schedule, self.strategy, privacy)
-        return Mechanism(
-            variant=self.name,
-            setting=setting,
-            schedule=self.schedule,
-            strategy=self.strategy,
-            noise=_discrete_gaussian.drawn(law, noise, use),
-            confidence=self.confidence,
-            guarantee=Guarantee.meeting(
-                privacy, _discrete_gaussian.argument(_TIGHT_ARGUMENT, noise)
-            ),
-        )
+        return _mechanism(self, law, use, noise, _TIGHT_ARGUMENT, policy="ucb")
+
+
+def _least_noise(
+    problem: Problem, privacy: Privacy, *, person: float, ratio: float | None
+) -> gaussian.GaussianNoise:
+    """The least Gaussian noise that exact accounting allows.
+
+    Args:
+        problem: the stated bounds.
+        privacy: the target.
+        person: what one person's rounds cost over all releases, in rows in one sum.
+        ratio: the moment's noise over the Gram matrix's; None for the best one.
+
+    Returns:
+        The law of one draw.
+    """
+    scales = accounting.row_scales(
+        problem,
+        mu_one=math.nextafter(accounting.gaussian_mu(privacy) / person, 0.0),
+        neighbours=privacy.neighbours,
+        ratio=ratio,
+    )
+    return gaussian.GaussianNoise(std=scales.gram_std, moment_std=scales.moment_std)
+
+
+def _mechanism(
+    variant: Windowed | Tight,
+    law: gaussian.GaussianNoise,
+    use: _discrete_gaussian.Use,
+    noise: str,
+    argument: str,
+    *,
+    policy: str,
+) -> Mechanism:
+    """The mechanism that draws from a law, in floating point or in whole numbers."""
+    return Mechanism(
+        variant=variant.name,
+        setting=use.setting,
+        schedule=use.schedule,
+        strategy=use.strategy,
+        noise=_discrete_gaussian.drawn(law, noise, use),
+        confidence=variant.confidence,
+        guarantee=Guarantee.meeting(use.privacy, _discrete_gaussian.argument(argument, noise)),
+        policy=policy,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

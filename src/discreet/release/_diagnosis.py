@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from discreet.errors import ParameterError
 from discreet.release._release import Release
 
+_PATIENCE = 4  # times the rows of the first release, before its saying nothing is a bad sign
+_SHORT = 1 / 64  # of the stated variance of the prior
 _LITTLE = 0.5  # of the best-known direction: below it most of what is played is a guess
 
 
@@ -32,17 +34,28 @@ class Diagnosis:
     prior_share: float | None
     distinguishes: bool | None
 
+    @property
+    def never(self) -> bool:
+        """Whether there will be no release at all, so that nothing is ever learned."""
+        return self.first_release > self.horizon
+
+    @property
+    def in_vain(self) -> bool:
+        """Whether there have been rows enough and the release still cannot tell actions apart."""
+        enough = min(_PATIENCE * self.first_release, self.horizon // 2)
+        return self.release > 0 and self.distinguishes is False and self.rows >= enough
+
     def __str__(self) -> str:
-        if self.first_release > self.horizon:
+        if self.never:
             return (
                 f"There will be no release: the first would have {self.first_release:,} rows and "
-                f"the horizon is {self.horizon:,}. All actions are equally probable. Ask for more "
-                "epsilon, state tighter bounds, use fewer features, or play more rounds."
+                f"the horizon is {self.horizon:,}. Choices will be no better than chance. Ask for "
+                "more epsilon, state tighter bounds, use fewer features, or play more rounds."
             )
         if self.release == 0:
             return (
-                f"No release yet: the first has {self.first_release:,} rows. Until then all "
-                "actions are equally probable."
+                f"No release yet: the first has {self.first_release:,} rows. Until then choices "
+                "are no better than chance."
             )
         head = f"Release {self.release:,} holds {self.rows:,} rows. "
         if self.known is None:
@@ -53,10 +66,14 @@ class Diagnosis:
                 "equally probable. More rows, more epsilon or fewer features would help."
             )
         much = "much" if self.known >= _LITTLE else "little"
-        return head + (
-            f"It says {much}: of the best-known direction {100 * self.known:.0f}% of the prior "
-            "variance is gone."
-        )
+        said = f"It says {much}: of the best-known direction {100 * self.known:.0f}% of the prior "
+        said += "variance is gone."
+        if self.prior_share is not None and self.prior_share <= _SHORT:
+            said += (
+                " The parameter seems to be far shorter than theta_norm was stated; a smaller "
+                "theta_norm, if you can vouch for it, gives narrower intervals."
+            )
+        return head + said
 
 
 def diagnosis(release: Release) -> Diagnosis:

@@ -145,7 +145,8 @@ class Thompson:
         return Choice(region.best_of_a_draw(actions, self.optimism, normals))
 
 
-RULES: dict[str, type[PosteriorUCB] | type[UCB] | type[Thompson]] = {
+_Rule = PosteriorUCB | UCB | Thompson  # those that can be stored, and simulated
+RULES: dict[str, type[_Rule]] = {
     "posterior": PosteriorUCB,
     "ucb": UCB,
     "thompson": Thompson,
@@ -173,8 +174,8 @@ def greedy() -> UCB:
     return UCB(optimism=0.0)
 
 
-def usual(mechanism: Mechanism) -> Policy:
+def usual(mechanism: Mechanism) -> _Rule:
     """The policy that a learner with this mechanism plays by unless another is given."""
     if mechanism.policy == "posterior" and mechanism.strategy is None:
         return PosteriorUCB(**_STILL)
-    return greedy() if mechanism.policy == "greedy" else RULES[mechanism.policy]()
+    return RULES[mechanism.policy]()

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from discreet import _checks as checks
-from discreet.errors import ShapeError
+from discreet.errors import NotFiniteError, ShapeError
 from discreet.kernels import _posterior as kernel
 from discreet.mechanism._read_only import read_only
 
@@ -93,11 +93,16 @@ class Posterior:
             Estimates and the ends of the intervals, shape (K,) each.
 
         Raises:
-            ShapeError: the actions have another shape.
+            ShapeError, NotFiniteError: these are no actions.
         """
-        sets = np.asarray(actions, dtype=np.float64)
+        try:
+            sets = np.asarray(actions, dtype=np.float64)
+        except (TypeError, ValueError):
+            sets = np.empty(0)
         if sets.ndim != 2 or sets.shape[1] != self.centre.size:  # noqa: PLR2004
-            raise ShapeError("actions", f"must have the shape (K, {self.centre.size})")
+            raise ShapeError("actions", f"must be numbers of the shape (K, {self.centre.size})")
+        if not np.isfinite(sets).all():
+            raise NotFiniteError("actions", "must be finite")
         reach = float(-ndtri((1 - checks.probability("level", level)) / 2))
         middle, widths = sets @ self.centre, reach * self.deviations(sets)
         return Estimate(middle, middle - widths, middle + widths)
