@@ -74,7 +74,7 @@ def by_hand(rule: PosteriorUCB, release: Release, actions: F64) -> F64:
     widths = np.sqrt(np.einsum("ki,ij,kj->k", actions, known.covariance, actions))
     unit = np.tril(known.factor, -1) + np.eye(DIM)
     wins = np.zeros(len(actions))
-    bonus = rule.deviations + rule.growth * math.sqrt(math.log(release.rows))
+    bonus = rule.deviations + rule.growth * math.sqrt(math.log(release.rows) / release.moment.size)
     for at in range(kernel.TILTS):
         shift = np.empty(DIM)
         kernel.tilt(release.number, at, known.factor, scale, shift)

@@ -89,8 +89,8 @@ def simulate(
     growth: Annotated[
         float | None,
         typer.Option(
-            help="How many more deviations for each unit of the root of the logarithm of the rows "
-            r"(posterior only). \[default: the policy's]"
+            help="How many more deviations for each unit of the root of the logarithm of the rows, "
+            r"over the features (posterior only). \[default: the policy's]"
         ),
     ] = None,
     dither: Annotated[

@@ -195,9 +195,9 @@ def above_zero(value: float, std: float) -> float:
 
 
 @kernel
-def bonus(deviations: float, growth: float, rows: int) -> float:
+def bonus(deviations: float, growth: float, rows: int, dim: int) -> float:
     """How many deviations are added to an estimate after so many rows."""
-    return deviations + growth * math.sqrt(math.log(max(1.0, float(rows))))
+    return deviations + growth * math.sqrt(math.log(max(1.0, float(rows))) / dim)
 
 
 @kernel

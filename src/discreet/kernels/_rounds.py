@@ -244,7 +244,7 @@ class PosteriorRule(NamedTuple):
     """How a posterior becomes a choice."""
 
     deviations: float  # that are added to an estimate
-    growth: float  # more of them, for each unit of sqrt(ln(rows))
+    growth: float  # more of them, for each unit of sqrt(ln(rows) / d)
     dither: float  # how far tilts go where nothing is known, in deviations of the prior
     uniform: float  # the share of choices that are made uniformly
 
@@ -329,7 +329,7 @@ def play_posterior(
             released = rows
             held = _held(law, sharing, state, rows, numbers, spreads)
             posterior.fill(gram, moment, held, known, lower, weights, centre, figures)
-            bonus = posterior.bonus(rule.deviations, rule.growth, rows)
+            bonus = posterior.bonus(rule.deviations, rule.growth, rows, dim)
             scale = posterior.dither(rule.dither, figures)
             share = posterior.uniform_share(rule.uniform, figures)
         if rows == checkpoints[at]:

@@ -20,7 +20,7 @@ __all__ = ["UCB", "Choice", "Policy", "PosteriorUCB", "Thompson", "greedy", "usu
 
 _F64 = NDArray[np.float64]
 _coin = random.SystemRandom().random  # public randomness, but nobody else's to seed
-_STILL = {"deviations": 0.0, "growth": 0.8}  # without noise no estimate moves by itself
+_STILL = {"deviations": 0.5, "growth": 1.6}  # without noise no estimate moves by itself
 
 
 class Choice(NamedTuple):
@@ -56,15 +56,15 @@ class PosteriorUCB:
 
     Attributes:
         deviations: how many posterior deviations are added to an estimate.
-        growth: how many more for each unit of sqrt(ln(rows)), so that an action that was unlucky
-            early on is tried again some day.
+        growth: how many more for each unit of sqrt(ln(rows) / d), so that an action that was
+            unlucky early on is tried again some day.
         dither: how wide tilts are, in multiples of the prior's deviation where nothing is known.
         uniform: a share of choices that is made uniformly, so that every action is chosen now and
             then and logs can be evaluated for other policies.
     """
 
     deviations: float = 0.75
-    growth: float = 0.35
+    growth: float = 0.8
     dither: float = 0.3
     uniform: float = 0.0
 

@@ -126,7 +126,7 @@ class Posterior:
         Args:
             actions: the decision set, shape (K, d).
             rule: deviations that are added to an estimate, how many more for each unit of
-                sqrt(ln(rows)), how far tilts go, and the share of choices that are made uniformly.
+                sqrt(ln(rows) / d), how far tilts go, and the share of choices that are made uniformly.
             coin: uniform between 0 and 1.
             found: filled with the probability of each action, shape (K,).
 
@@ -140,7 +140,7 @@ class Posterior:
     def _plan(self, rule: tuple[float, float, float, float]) -> tuple[float, _F64, float]:
         """What a rule comes to with this release: optimism, tilts and the uniform share."""
         deviations, growth, dither, uniform = rule
-        bonus = float(kernel.bonus(deviations, growth, self.rows))
+        bonus = float(kernel.bonus(deviations, growth, self.rows, self.centre.size))
         shifts = kernel.tilts(self.number, self.factor, kernel.dither(dither, self._figures))
         self._plans[rule] = (bonus, shifts, self.share(uniform))
         return self._plans[rule]
