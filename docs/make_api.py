@@ -24,6 +24,7 @@ MODULES = {
     "discreet.release.ledger": "All releases of a learner.",
     "discreet.simulation": "Many rounds in synthetic worlds.",
     "discreet.environments": "The synthetic worlds.",
+    "discreet.evaluation": "Values of policies from logged rounds, exact and private.",
     "discreet.baselines": "Private multi-armed bandits.",
     "discreet.baselines.standard": "Learners under standard privacy, not joint.",
     "discreet.audit": "Attacks on a guarantee.",
