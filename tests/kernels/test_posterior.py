@@ -175,7 +175,9 @@ def test_without_noise_it_is_ridge_regression(blocks: tuple[int, ...]) -> None:
     np.testing.assert_allclose(found.precision, precision, rtol=1e-10, atol=1e-10)
     expected = np.linalg.solve(precision, moment / known.variance)
     np.testing.assert_allclose(found.centre, expected, rtol=1e-10)
-    assert (found.prior, found.known) == (known.prior, 1.0)
+    gain = known.prior * np.diag(gram).max() / known.variance
+    assert found.prior == known.prior
+    assert found.known == pytest.approx(gain / (1 + gain))
 
 
 def test_a_trace_of_noise_changes_hardly_anything() -> None:
@@ -358,9 +360,10 @@ def test_probabilities_are_how_many_tilts_an_action_wins(
 
 
 def test_optimism_grows_with_the_root_of_the_logarithm_of_rows() -> None:
-    for rows, expected in ((0, 1.25), (1, 1.25), (1000, 1.25 + 0.8 * math.sqrt(math.log(1000)))):
-        assert posterior.bonus(1.25, 0.8, rows) == pytest.approx(expected, rel=1e-14)
-    assert posterior.bonus(1.25, 0.0, 10**12) == 1.25
+    later = 1.25 + 0.8 * math.sqrt(math.log(1000) / 4)
+    for rows, expected in ((0, 1.25), (1, 1.25), (1000, later)):
+        assert posterior.bonus(1.25, 0.8, rows, 4) == pytest.approx(expected, rel=1e-14)
+    assert posterior.bonus(1.25, 0.0, 10**12, 4) == 1.25
 
 
 def test_a_coin_stands_for_the_action_whose_share_it_falls_in() -> None:

@@ -107,10 +107,10 @@ def test_impossible_runs_are_refused_by_name(change: dict, parameter: str) -> No
 
 @pytest.mark.parametrize("environment", [Fixed(dim=5, n_actions=25), Basis(dim=5)])
 def test_the_nonprivate_learner_learns_in_every_environment(environment: Fixed | Basis) -> None:
-    outcome = simulate(simulation("nonprivate", environment, horizon=20_000), seeds=range(4))
-    mean = outcome.mean()
+    outcome = simulate(simulation("nonprivate", environment, horizon=20_000), seeds=range(16))
+    usual = np.median(outcome.regrets, axis=0)  # an unlucky run may take longer
     half = list(outcome.rounds).index(10_000)
-    assert mean[-1] - mean[half] < 0.7 * mean[half]
+    assert usual[-1] - usual[half] < 0.7 * usual[half]
 
 
 def test_gaussian_rewards_cost_more_than_signs() -> None:

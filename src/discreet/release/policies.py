@@ -7,7 +7,7 @@ randomness: it needs no secrecy and protects nobody.
 
 import random
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,7 @@ class PosteriorUCB:
             then and logs can be evaluated for other policies.
     """
 
+    _rule: ClassVar[tuple[float, float, float, float]]  # the four numbers, set below
     deviations: float = 0.75
     growth: float = 0.8
     dither: float = 0.3
@@ -73,6 +74,8 @@ class PosteriorUCB:
         for name in ("deviations", "growth", "dither", "uniform"):
             object.__setattr__(self, name, checks.at_least(name, getattr(self, name), 0.0))
         checks.within("uniform", self.uniform, 0.0, 1.0)
+        rule = (self.deviations, self.growth, self.dither, self.uniform)
+        object.__setattr__(self, "_rule", rule)
 
     def probabilities(self, release: Release, actions: _F64) -> _F64:
         """How probable each of the K actions is, exactly, shape (K,)."""
@@ -86,11 +89,6 @@ class PosteriorUCB:
         coin = _coin()
         index = release.posterior.drawn(actions, self._rule, coin, found)
         return Choice(index, found.item(index))
-
-    @property
-    def _rule(self) -> tuple[float, float, float, float]:
-        return self.deviations, self.growth, self.dither, self.uniform
-
 
 @dataclass(frozen=True, kw_only=True)
 class UCB:
