@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.version import __version__
 
 if TYPE_CHECKING:
+    from discreet import features as features
     from discreet.errors import DiscreetError
     from discreet.learner import Decision, LinUCB, load, read_ledger
     from discreet.mechanism import Mechanism
@@ -88,6 +89,7 @@ _MODULES = {
     "baselines": "baselines",
     "environments": "simulation.environments",
     "errors": "errors",
+    "features": "features",
     "mechanism": "mechanism",
     "schedules": "mechanism.schedules",
     "simulation": "simulation",
