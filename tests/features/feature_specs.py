@@ -75,7 +75,7 @@ def leaves(**more: float) -> st.SearchStrategy:
         st.just(features.action_id(IDS, **more)),
         st.builds(
             lambda path, dim, seed: features.projected(path, 3, dim, seed=seed, **more),
-            paths,
+            paths | st.sampled_from(["context.vec", "action.vec"]),
             st.integers(1, 3),
             st.integers(0, 3),
         ),

@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -448,7 +449,7 @@ def test_the_digest_is_stored_and_is_on_the_card(setting: discreet.Setting) -> N
     assert "features" not in card["bounds"]
 
 
-def test_a_stored_learner_remembers_its_map(tmp_path: object) -> None:
+def test_a_stored_learner_remembers_its_map(tmp_path: Path) -> None:
     feature_map = features.default(8)
     problem = feature_map.problem(reward_bound=1, theta_norm=1)
     privacy = discreet.Privacy(epsilon=1.0, delta=1e-6)
@@ -457,3 +458,10 @@ def test_a_stored_learner_remembers_its_map(tmp_path: object) -> None:
     with discreet.load(tmp_path / "one") as bandit:
         assert bandit.problem.features == feature_map.digest
     assert discreet.read_ledger(tmp_path / "one").card["features"] == feature_map.digest
+
+
+def test_the_page_shows_what_its_example_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "features.md").read_text("utf-8")
+    code, shown = page.split("```python\n")[1].split("```")[0], page.split("```text\n")[1]
+    exec(code, {"__name__": "__main__"})  # noqa: S102  # our own page
+    assert capsys.readouterr().out == shown.split("```")[0]

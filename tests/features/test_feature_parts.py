@@ -156,6 +156,7 @@ def counted(path: str, tokens: list[str], buckets: int) -> np.ndarray:
         (0.1, ["0.1"]),
         (2**60 + 1, ["1152921504606846977"]),
         (1e300, ["1e+300"]),
+        (10**300, ["1" + "0" * 300]),
         (False, ["false"]),
         ("", [""]),
         ({"k": 1, "deep": {"l": ["p", "q"], "m": None}}, ["k=1", "deep.l=p", "deep.l=q"]),
@@ -295,6 +296,18 @@ def test_a_projection_is_linear_and_orthonormal_but_for_its_scale() -> None:
     point = np.array([0.1, -0.2, 0.05, 0.0, 0.3, -0.1]) / 10
     assert single(part, {"e": point.tolist()}) == pytest.approx(point @ matrix)
     assert matrix[0] == pytest.approx(PINNED_PROJECTION, abs=1e-9)
+
+
+def test_a_projection_that_comes_out_too_long_is_shortened() -> None:
+    part = features.projected("context.e", 6, 2, seed=9)
+    matrix = np.array([single(part, {"e": 1e-3 * one}) * 1e3 for one in np.eye(6)])
+    for direction in (matrix[:, 0], matrix[:, 1], matrix[:, 0] - matrix[:, 1]):
+        point = direction / np.linalg.norm(direction)
+        mapped = point @ matrix
+        assert np.linalg.norm(mapped) == pytest.approx(math.sqrt(3))  # along the map's image
+        assert single(part, {"e": point}) == pytest.approx(mapped / math.sqrt(3))
+        assert single(part, {"e": point / 2}) == pytest.approx(mapped / 2)  # sqrt(3)/2 < 1
+        assert what_happened(part, {"e": point}) == set()
 
 
 def test_a_long_embedding_is_shortened() -> None:

@@ -19,7 +19,6 @@ Values = NDArray[np.generic] | list[object]
 
 _NUMBERS = "biuf"  # kinds of numpy's types: bool, whole and floating-point numbers
 _EXACT = 2.0**53  # whole numbers below this are exact as floats
-_LONGEST = 256  # bits; a whole number with more is no name of anything
 _DEEPEST = 16  # levels of dictionaries and lists that are looked into
 _NUMERIC = {int, float, bool, type(None)}
 _SINGLE = {str, *_NUMERIC}  # equal values of one of these types have equal texts
@@ -118,8 +117,6 @@ def text(value: object, digits: int | None = None) -> str | None:
         return None
     if isinstance(value, Integral):
         whole = int(value)
-        if whole.bit_length() > _LONGEST:
-            return None
         if digits is None or whole.bit_length() <= digits:
             return str(whole)
     return _spelled(found, digits)
