@@ -83,6 +83,8 @@ def test_columns_are_the_rows_of_each_choice(
     [
         np.array([1, 0, 3]),
         np.array([1, 0, 3], np.uint8),
+        np.array([37, -40, 2**62 + 1]),
+        np.array([37.5, 5e-324, -1.7e308]),
         np.array([0.1, 3.0, -0.0], np.float32),
         np.array([0.1, np.nan, np.inf]),
         np.array([True, False, True]),
@@ -106,6 +108,8 @@ def test_any_kind_of_column_is_read_as_its_values_are(column: object) -> None:
             features.category("context.v", [1, True, "x"], other=True),
             features.hashed("context.v", 11),
             features.hashed("context", 11, digits=3),
+            features.hashed("context.v", 1009, digits=2),
+            features.hashed("context.v", 1009, digits=53),
             features.projected("context.v", 2, 1, seed=1),
         ]
     )

@@ -203,7 +203,7 @@ class _Tokens(_OnePath):
 
     def _entries(self, values: Values, name: str) -> tuple[tuple[I64, I64, F64, Flags], I64]:
         """Row, coordinate and sign of each token of values that stand for all, and for which."""
-        distinct, codes = read.factor(values)
+        distinct, codes = read.factor(values, self._digits)
         flags = np.zeros(len(distinct), np.uint8)
         row, coordinate, sign = [], [], []
         for number, value in enumerate(distinct):

@@ -190,14 +190,22 @@ def find(record: object, path: str) -> object:
     return None
 
 
-def factor(values: Values) -> tuple[list[object], NDArray[np.int64]]:
+def factor(values: Values, digits: int | None = None) -> tuple[list[object], NDArray[np.int64]]:
     """Values that stand for all of them, and for each which one stands for it, shape (m,).
 
     Values with the same stand-in have the same text. Where that is not easily known, each stands
     for itself.
+
+    Args:
+        values: What was found.
+        digits: How many significant binary digits of a number count; all if None.
     """
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in _NUMBERS:
-        distinct, codes = np.unique(values, return_inverse=True)
+        counted = values
+        if digits is not None and values.dtype.kind != "b":
+            mantissa, exponent = np.frexp(values.astype(np.float64))
+            counted = np.ldexp(np.trunc(np.ldexp(mantissa, digits)), exponent - digits)
+        distinct, codes = np.unique(counted, return_inverse=True)
         return distinct.tolist(), codes.astype(np.int64)
     listed = list(values)
     kinds = set(map(type, listed))
