@@ -11,6 +11,7 @@ PAGE = Path(__file__).with_name("api.md")
 MODULES = {
     "discreet": "What most people need.",
     "discreet.errors": "Everything that is refused.",
+    "discreet.features": "Contexts and actions as bounded rows.",
     "discreet.variants": "The table of variants, and how to exchange their parts.",
     "discreet.schedules": "When to release.",
     "discreet.strategies": "How noise is shared between releases.",

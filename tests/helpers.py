@@ -58,7 +58,9 @@ class AsSimulated:
             unit = np.tril(known.factor, -1) + np.eye(len(known.factor))
             centre = known.centre + np.linalg.solve(unit.T, shift)
             bonus = self.rule.deviations
-            bonus += self.rule.growth * math.sqrt(math.log(max(1, release.rows)) / release.moment.size)
+            bonus += self.rule.growth * math.sqrt(
+                math.log(max(1, release.rows)) / release.moment.size
+            )
             scores = actions @ centre + bonus * known.deviations(actions)
             index = int(scores.argmax())
             assert probabilities[index] >= (1 - share) / posterior.TILTS

@@ -11,6 +11,7 @@ from discreet.version import __version__
 
 if TYPE_CHECKING:
     from discreet import evaluation as evaluation
+    from discreet import features as features
     from discreet.errors import DiscreetError
     from discreet.learner import Decision, LinUCB, load, read_ledger
     from discreet.mechanism import Mechanism
@@ -90,6 +91,7 @@ _MODULES = {
     "environments": "simulation.environments",
     "errors": "errors",
     "evaluation": "evaluation",
+    "features": "features",
     "mechanism": "mechanism",
     "schedules": "mechanism.schedules",
     "simulation": "simulation",

@@ -78,7 +78,10 @@ def count(parameter: str, value: object, least: int = 1) -> int:
 def _real(parameter: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ParameterError(parameter, f"is {value!r}; give a number")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number beyond floating point
+        number = math.inf
     if not math.isfinite(number):
         raise ParameterError(parameter, f"is {number}; give a finite number")
     return number

@@ -1,6 +1,7 @@
 """The bounds that a user states about a problem and its horizon. No data, no privacy parameters."""
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Self
 
@@ -9,6 +10,7 @@ import numpy as np
 from discreet import _checks as checks
 from discreet.errors import ParameterError
 
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 OPEN_HORIZON = 10**12  # room for rounds where no horizon is stated
 OPEN_FAILURE_PROB = 1e-8
 
@@ -32,6 +34,8 @@ class Problem:
         blocks: sizes of blocks of features, if no action has features in more than one of them
             (a model of its own for each action, say). The estimate then needs no account of how
             features of different blocks go together, and is better for it. One block if left out.
+        features: digest of the public feature map that makes the actions, 64 hexadecimal digits;
+            None if they are made in another way.
     """
 
     dim: int
@@ -41,6 +45,7 @@ class Problem:
     mean_reward_bound: float = None  # type: ignore[assignment]  # derived below if left out
     reward_subgaussian: float = None  # type: ignore[assignment]
     blocks: tuple[int, ...] = None  # type: ignore[assignment]
+    features: str | None = None
 
     def __post_init__(self) -> None:
         """Check every bound and derive those that were left out."""
@@ -70,6 +75,12 @@ class Problem:
         if sum(self.blocks) != self.dim:
             raise ParameterError(
                 "blocks", f"sum up to {sum(self.blocks)}; give sizes that sum up to dim={self.dim}"
+            )
+        if self.features is not None and not (
+            isinstance(self.features, str) and _DIGEST.fullmatch(self.features)
+        ):
+            raise ParameterError(
+                "features", "must be the digest of a feature map, 64 hexadecimal digits, or None"
             )
 
     @property

@@ -52,7 +52,7 @@ def seed_state(sequence: np.random.SeedSequence) -> U64:
 
 
 @kernel
-def _mixed(position: np.uint64) -> np.uint64:
+def mixed(position: np.uint64) -> np.uint64:
     """The word at a position of the stream."""
     word = (position ^ (position >> _S30)) * _FIRST
     word = (word ^ (word >> _S27)) * _SECOND
@@ -63,7 +63,7 @@ def _mixed(position: np.uint64) -> np.uint64:
 def numbered(number: int) -> U64:
     """(position, stride) of stream ``number``: the same numbers for whoever asks."""
     state = np.empty(2, np.uint64)
-    state[0] = _mixed(np.uint64(number) * _STRIDE)
+    state[0] = mixed(np.uint64(number) * _STRIDE)
     state[1] = _STRIDE
     return state
 
@@ -72,7 +72,7 @@ def numbered(number: int) -> U64:
 def next_word(state: U64) -> np.uint64:
     """The next 64 random bits."""
     state[0] += state[1]
-    return _mixed(state[0])
+    return mixed(state[0])
 
 
 @kernel
@@ -130,14 +130,14 @@ def fill_normals(state: U64, out: F64) -> None:
     start, stride = state[0], state[1]
     state[0] = start + np.uint64(out.size) * stride
     for i in range(out.size):
-        word = _mixed(start + np.uint64(i + 1) * stride)
+        word = mixed(start + np.uint64(i + 1) * stride)
         layer = np.int64(word & _LAYER_BITS)
         position = np.float64(np.int64(word) >> np.int64(11)) * 2.0**-52
         inside = abs(position) < _RATIOS[layer]
         out[i] = position * _EDGES[layer] if inside else math.nan
     for i in range(out.size):
         if math.isnan(out[i]):
-            out[i] = _from_word(state, _mixed(start + np.uint64(i + 1) * stride))
+            out[i] = _from_word(state, mixed(start + np.uint64(i + 1) * stride))
 
 
 @kernel

@@ -38,7 +38,7 @@ def to_json(mechanism: Mechanism) -> _Entry:
     setting = mechanism.setting
     return {
         "variant": mechanism.variant,
-        "setting": {**asdict(setting), "problem": _fields(setting.problem)},
+        "setting": {**asdict(setting), "problem": _problem(setting.problem)},
         "schedule": schedule_to_json(mechanism.schedule),
         "strategy": strategy_to_json(mechanism.strategy),
         "noise": noise_to_json(mechanism.noise),
@@ -152,6 +152,14 @@ def _fields(piece: Any) -> _Entry:  # noqa: ANN401  # any dataclass
         else:
             found[name] = value
     return found
+
+
+def _problem(problem: Problem) -> _Entry:
+    """Its bounds, with the digest of its feature map only if it has one: older files have none."""
+    entry = _fields(problem)
+    if problem.features is None:
+        del entry["features"]
+    return entry
 
 
 def _set(numbers: _Entry) -> _Entry:

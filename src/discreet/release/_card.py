@@ -23,7 +23,8 @@ def privacy_card(
 
     ``mu`` is how far one person's rounds can move all releases together, in standard deviations of
     their noise: the parameter of Gaussian differential privacy. ``zcdp`` is mu^2/2. Both are null
-    where nothing is promised, and for Wishart noise, whose proof is another.
+    where nothing is promised, and for Wishart noise, whose proof is another. ``features`` is the
+    digest of the public feature map, where one is stated.
 
     Args:
         mechanism: what the learner draws, and what it promises.
@@ -37,6 +38,14 @@ def privacy_card(
     guarantee, setting = mechanism.guarantee, mechanism.setting
     promise, entry = guarantee.to_json(), _codec.to_json(mechanism)
     cost = mechanism.cost if guarantee.private else None
+    bounds = entry["setting"]["problem"]
+    features = {}
+    if "features" in bounds:
+        features["features"] = bounds.pop("features")
+        promise["text"] += (
+            f" Rows are made by the public feature map with digest {features['features']}, which "
+            "is not fitted to data."
+        )
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -48,7 +57,8 @@ def privacy_card(
         **promise,
         "mu": cost,
         "zcdp": None if cost is None else cost * cost / 2,
-        "bounds": entry["setting"]["problem"],
+        "bounds": bounds,
+        **features,
         "horizon": setting.horizon,
         "failure_prob": setting.failure_prob,
         "most_releases": mechanism.releases,

@@ -90,6 +90,7 @@ class PosteriorUCB:
         index = release.posterior.drawn(actions, self._rule, coin, found)
         return Choice(index, found.item(index))
 
+
 @dataclass(frozen=True, kw_only=True)
 class UCB:
     """The action with the largest upper confidence bound. Paper: alg:linucb.
