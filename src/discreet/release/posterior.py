@@ -126,7 +126,7 @@ class Posterior:
         Args:
             actions: the decision set, shape (K, d).
             rule: deviations that are added to an estimate, how many more for each unit of
-                sqrt(ln(rows) / d), how far tilts go, and the share of choices that are made uniformly.
+                sqrt(ln(rows) / d), how far tilts go, and the share of uniform choices.
             coin: uniform between 0 and 1.
             found: filled with the probability of each action, shape (K,).
 
