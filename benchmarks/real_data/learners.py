@@ -82,7 +82,7 @@ def learner(
 
 
 def warm_start(bandit: LinUCB, actions: F64, rewards: F64) -> LinUCB:
-    """Learn from choices that others made: decision sets of one action each.
+    """Learn from choices that others made.
 
     Args:
         bandit: the learner, which is returned.
@@ -91,9 +91,7 @@ def warm_start(bandit: LinUCB, actions: F64, rewards: F64) -> LinUCB:
     """
     for start in range(0, len(actions), _TOGETHER):
         part = slice(start, start + _TOGETHER)
-        with quietly():
-            decisions = bandit.choose_many(actions[part, None, :])
-        bandit.learn_many(zip(decisions, rewards[part].tolist(), strict=True))
+        bandit.observe(actions[part], rewards[part])
     return bandit
 
 

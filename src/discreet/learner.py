@@ -18,6 +18,7 @@ from discreet.errors import (
     CorruptFileError,
     DiscreetError,
     ParameterError,
+    ShapeError,
     UninformedWarning,
 )
 from discreet.mechanism import Mechanism, variants
@@ -370,6 +371,31 @@ class LinUCB:
         """
         self._curator.learn([(_id(decision), reward) for decision, reward in _pairs(pairs)])
 
+    def observe(self, actions: ArrayLike, rewards: ArrayLike) -> None:
+        """Take in choices that were made elsewhere, such as a log: a warm start.
+
+        Each counts as one round, is protected as any other and is in the releases that follow. All
+        of them are taken in by one commit, or none after an error; give a long log in parts of
+        some ten thousand rows.
+
+        Args:
+            actions: what was chosen, shape (n, d).
+            rewards: what came of it, shape (n,).
+
+        Raises:
+            ShapeError, NotFiniteError, OutOfBoundsError: a row cannot be used.
+            HorizonReachedError: there are not as many rounds left.
+        """
+        values = _vector(rewards)
+        if not values:
+            return
+        chosen = self._curator.bounded(actions)
+        if len(chosen) != len(values):
+            raise ShapeError(
+                "rewards", f"has {len(values)} entries for {len(chosen)} actions; give one for each"
+            )
+        self._curator.observe(chosen, values)
+
     def forget(self, decision: Decision | str) -> None:
         """Erase the action of a decision whose reward will not come."""
         self._curator.forget(_id(decision))
@@ -516,6 +542,15 @@ def _index(picked: object) -> int:
         return -1 if isinstance(picked, bool) else operator.index(picked)  # type: ignore[arg-type]
     except TypeError:
         return -1
+
+
+def _vector(rewards: ArrayLike) -> list[object]:
+    """Rewards one by one; each is checked where it is taken in."""
+    found = np.asarray(rewards)
+    if found.ndim != 1:
+        raise ShapeError("rewards", "must be a list of numbers, one for each action")
+    values: list[object] = found.tolist()
+    return values
 
 
 def _require(value: object, kind: Any, parameter: str, advice: str) -> None:  # noqa: ANN401

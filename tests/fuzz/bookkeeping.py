@@ -66,6 +66,9 @@ class Model:
         row = (self.waiting[decision], reward)
         return replace(self.forgotten(decision), rows=(*self.rows, row))
 
+    def observed(self, action: Pair, reward: float) -> Self:
+        return replace(self, rounds=self.rounds + 1, rows=(*self.rows, (action, reward)))
+
     def forgotten(self, decision: str) -> Self:
         rest = {name: action for name, action in self.waiting.items() if name != decision}
         return replace(self, waiting=rest, closed=(*self.closed, decision))

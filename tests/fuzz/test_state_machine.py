@@ -78,7 +78,17 @@ sets = st.lists(actions, min_size=1, max_size=4)
 picks = st.integers(0, 10**6)
 probes = st.sampled_from(["look", "save", "choose", "drop", "close"])
 calls = st.sampled_from(
-    ["choose", "choose_many", "learn", "learn", "learn_many", "forget", "save", "release"]
+    [
+        "choose",
+        "choose_many",
+        "learn",
+        "learn",
+        "learn_many",
+        "observe",
+        "forget",
+        "save",
+        "release",
+    ]
 )
 
 BAD_SETS: list[tuple[Any, type[DiscreetError]]] = [
@@ -261,7 +271,7 @@ class AnyCalls(RuleBasedStateMachine):
             candidates = [candidate.chosen(made, action) for candidate in candidates]
         self.model = self.match(candidates)
 
-    def faulty(
+    def faulty(  # noqa: PLR0911  # one for each call
         self, call: str, action: Pair, pick: int
     ) -> tuple[Callable[[], object], list[Model]]:
         """A call, and what the learner may hold after a fault in it; last, if all went well."""
@@ -283,6 +293,9 @@ class AnyCalls(RuleBasedStateMachine):
             pairs = [(one, action[0]), (other, action[1])]
             after = model.learned(*pairs[0]).learned(*pairs[1])
             return lambda: learner.learn_many(pairs), [model, after]
+        if call == "observe" and model.rounds + 2 <= model.horizon:
+            after = model.observed(action, action[0]).observed(action, action[1])
+            return lambda: learner.observe([action] * 2, action), [model, after]
         if call == "forget" and waiting:
             return lambda: learner.forget(one), [model, model.forgotten(one)]
         return learner.save if call == "save" and self.stored else lambda: learner.release, [model]
@@ -308,6 +321,23 @@ class AnyCalls(RuleBasedStateMachine):
         assert len(made) == len(offered)
         for one, actions in zip(made, offered, strict=True):
             self.model = self.model.chosen(one.id, actions[one.index])
+
+    @rule(seen=st.lists(st.tuples(actions, rewards), max_size=4), bad=st.booleans())
+    def observe(self, *, seen: list[tuple[Pair, float]], bad: bool) -> None:
+        self.done["observe"] += 1
+        chosen, values = [action for action, _ in seen], [reward for _, reward in seen]
+        if seen and self.model.rounds + len(seen) > self.model.horizon:
+            self.refused(HorizonReachedError, lambda: self.learner.observe(chosen, values))
+            return
+        if seen and bad:
+            wrong_one = [*values[:-1], float("nan")]
+            self.refused(NotFiniteError, lambda: self.learner.observe(chosen, wrong_one))
+            one_more = [*values, values[0]]
+            self.refused(ShapeError, lambda: self.learner.observe(chosen, one_more))
+            return
+        self.learner.observe(chosen, values)
+        for action, reward in seen:
+            self.model = self.model.observed(action, reward)
 
     @precondition(lambda self: len(self.model.waiting) == self.model.most and not self.over)
     @rule(offered=sets)

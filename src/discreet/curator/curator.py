@@ -300,6 +300,17 @@ class Curator:
         """
         self._enter(self._make, (self._rows_of, pairs))
 
+    def observe(self, actions: _F64, rewards: Sequence[object]) -> None:
+        """Take in rows that were decided elsewhere: all of them, or none after an error.
+
+        Each is a round of its own: a decision that has its reward at once.
+
+        Args:
+            actions: what was chosen, shape (n, d), as `bounded` gave it.
+            rewards: one for each.
+        """
+        self._enter(self._make, (self._observations, (actions, rewards)))
+
     def forget(self, decision: object) -> None:
         """Give up a decision whose reward will not come, and erase its action."""
         self._enter(self._make, (self._closings, [decision]))
@@ -471,6 +482,21 @@ class Curator:
             changes.append(change)
         return changes
 
+    def _observations(self, observed: tuple[_F64, Sequence[object]]) -> list[Change]:
+        """Decisions that are new and become rows, one after the other."""
+        (actions, rewards), sums, changes = observed, self._sums, []
+        self._require_rounds(len(actions), self._tail.rounds)
+        for action, reward in zip(actions, rewards, strict=True):
+            value = sums.bounded_reward(reward, self._on_violation)
+            tail = self._tail
+            opening = Change(tail.rounds, action, lost=tail.given_up)
+            self._stage(opening)
+            row, noise = tail.position.rows + 1, sums.draw(tail.position)
+            closing = Change(opening.number, action, row, value, noise)
+            self._stage(closing)
+            changes += [opening, closing]
+        return changes
+
     def _closings(self, decisions: Sequence[object]) -> list[Change]:
         """Decisions that are given up."""
         changes = []
@@ -505,7 +531,7 @@ class Curator:
             if change.row > self._sums.rows:
                 self._tail.position = self._sums.next(self._tail.position)
             closes = change.given_up if change.opens else change.number
-            if closes is not None and closes in self._waiting:
+            if closes is not None and (closes in self._waiting or closes in self._tail.opening):
                 closing.add(closes)
         self._staged = True
 

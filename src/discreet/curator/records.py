@@ -181,14 +181,15 @@ class Records:
         """
         puts, drops = list[Item](), list[Key]()
         opened: dict[int, _F64] = {}
+        new: dict[int, Item] = {}  # decisions that are opened and not closed again
+        closed = 0
         rounds, given_up, rows, sessions = head.rounds, head.given_up, head.rows, head.sessions
         decisions, since = head.decisions, head.since
         for change in batch:
             closes: int | None = change.number
             if change.opens:
                 closes, opened[change.number] = change.given_up, change.action  # type: ignore[assignment]
-                item, seal = self._decision(change.number, opened[change.number])
-                puts.append(item)
+                new[change.number], seal = self._decision(change.number, opened[change.number])
                 decisions ^= seal
                 if rounds == session[0]:
                     item, seal = self._session(*session)
@@ -197,7 +198,9 @@ class Records:
                 rounds, given_up = change.number + 1, change.lost
             if closes is not None:
                 action = opened[closes] if closes in opened else waiting[closes]
-                drops.append((DECISION, closes))
+                if new.pop(closes, None) is None:
+                    drops.append((DECISION, closes))
+                closed += 1
                 decisions ^= self._decision(closes, action)[1]
             if change.row:
                 item, seal = self._row(change)
@@ -209,13 +212,12 @@ class Records:
             rounds=rounds,
             given_up=given_up,
             rows=rows,
-            waiting=head.waiting + len(opened) - len(drops),
+            waiting=head.waiting + len(opened) - closed,
             decisions=decisions,
             since=since,
             sessions=sessions,
         )
-        puts.append(self._head(after))
-        return puts, drops, after
+        return [*new.values(), *puts, self._head(after)], drops, after
 
     def compacted(
         self, head: Head, document: dict[str, Any], sums: PrefixSums
