@@ -1,12 +1,17 @@
 """Rows that were decided elsewhere: a warm start under the same guarantee."""
 
+import contextlib
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import learner_for, unit_rows
+from interrupting import Interrupting
 
 import discreet
 from discreet import LinUCB, Privacy, Problem
+from discreet.curator import curator, records, sums
+from discreet.curator.sums import IntegerSums
 from discreet.errors import (
     DiscreetError,
     HorizonReachedError,
@@ -15,9 +20,11 @@ from discreet.errors import (
     ShapeError,
 )
 from discreet.mechanism.noise.sources import SeededNoise
+from discreet.mechanism.variants import Variant as Named
 
 DIM = 3
 PROBLEM = Problem(dim=DIM, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)
+CURATOR = [curator, sums, records]
 TARGET = Privacy(epsilon=2.0, delta=1e-3)
 
 
@@ -107,3 +114,113 @@ def test_it_gives_up_no_decision_that_waits() -> None:
     assert (bandit.waiting, bandit.given_up) == (2, 0)
     bandit.learn_many([(one, 0.5) for one in waiting])
     assert bandit.rows == 22
+
+
+def assert_same(found: LinUCB, other: LinUCB) -> None:
+    """All releases of two learners, and what they hold."""
+    assert (found.rounds, found.rows, found.waiting) == (other.rounds, other.rows, other.waiting)
+    assert [entry.sha256 for entry in found.ledger.entries] == [
+        entry.sha256 for entry in other.ledger.entries
+    ]
+    one, two = found._curator._sums, other._curator._sums
+    assert one.position == two.position
+    for name, array in one.arrays().items():
+        np.testing.assert_array_equal(array, two.arrays()[name])
+
+
+@pytest.mark.parametrize("parts", [[300], [1, 2, 150, 147], [37] * 8])
+def test_rows_taken_together_are_to_the_last_bit_what_they_are_one_at_a_time(
+    variant: Named, parts: list[int]
+) -> None:
+    rng = np.random.default_rng(2)
+    # Rows of length 1 on the dot, some of which have to be shortened in whole numbers.
+    actions = unit_rows(rng, 300, DIM)
+    actions[::3] = np.sign(actions[::3]) / np.sqrt(DIM)
+    rewards = rng.choice([-1.0, 1.0, 0.3], 300)
+    together, one_by_one = (learner_for(variant, PROBLEM, horizon=1_000) for _ in range(2))
+    start = 0
+    for part in parts:
+        together.observe(actions[start : start + part], rewards[start : start + part])
+        start += part
+    for action, reward in zip(actions[:start], rewards[:start], strict=True):
+        one_by_one.learn(one_by_one.choose(action[None]), reward)
+    assert_same(together, one_by_one)
+
+
+def test_most_rows_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    gathered = []
+    original = IntegerSums._gather
+
+    def counted(sums: IntegerSums, actions: np.ndarray, rewards: np.ndarray) -> None:
+        gathered.append(len(rewards))
+        original(sums, actions, rewards)
+
+    monkeypatch.setattr(IntegerSums, "_gather", counted)
+    bandit = learner()
+    bandit.observe(*log(400))
+    assert sum(gathered) == 400 - bandit.release.number
+
+
+def test_rows_too_long_by_a_trace_are_shortened_in_both_ways(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = []
+    original = IntegerSums._rounded
+
+    def counted(sums: IntegerSums, action: np.ndarray, reward: float) -> np.ndarray:
+        calls.append(reward)
+        return original(sums, action, reward)
+
+    monkeypatch.setattr(IntegerSums, "_rounded", counted)
+    together, one_by_one = learner(), learner()
+    square = one_by_one._curator._sums._largest_square
+    monkeypatch.setattr(together._curator._sums, "_largest_square", square // 2)
+    monkeypatch.setattr(one_by_one._curator._sums, "_largest_square", square // 2)
+    actions, rewards = log(200)
+    actions[::2] *= 0.5  # within the narrower bound, and the others are not
+    together.observe(actions, rewards)
+    assert 100 <= len(calls) <= 100 + together.release.number
+    for action, reward in zip(actions, rewards, strict=True):
+        one_by_one.learn(one_by_one.choose(action[None]), reward)
+    assert_same(together, one_by_one)
+
+
+@pytest.mark.parametrize("step", range(2))
+def test_an_interrupt_at_any_place_leaves_all_rows_or_none(step: int) -> None:
+    actions, rewards = log(60)
+    expected = learner()
+    expected.observe(actions, rewards)
+    assert expected.release.number > 1
+    states, at = set(), 1 + step
+    while True:
+        bandit = learner()
+        with contextlib.suppress(KeyboardInterrupt), Interrupting(at, CURATOR) as interrupting:
+            bandit.observe(actions, rewards)
+        if not interrupting.happened:
+            break
+        states.add(bandit.rows)
+        assert bandit.rounds == bandit.rows
+        assert bandit.rows in {0, 60}
+        if bandit.rows:
+            assert_same(bandit, expected)
+        bandit.observe(actions[:5], rewards[:5])
+        assert bandit.rounds == bandit.rows
+        assert bandit.rows in {5, 65}
+        at += 11
+    assert states == {0, 60}
+
+
+def test_a_learner_that_is_stored_later_has_what_it_observed(tmp_path: Path) -> None:
+    actions, rewards = log(250)
+    bandit = learner()
+    bandit.observe(actions[:130], rewards[:130])
+    bandit.save(tmp_path / "state")
+    bandit.observe(actions[130:], rewards[130:])
+    expected = learner()
+    expected.observe(actions, rewards)
+    np.testing.assert_array_equal(bandit.release.gram, expected.release.gram)
+    bandit.close()
+    again = discreet.load(tmp_path / "state", noise_source=SeededNoise(np.random.SeedSequence(6)))
+    assert (again.rounds, again.rows) == (250, 250)
+    np.testing.assert_array_equal(again.release.moment, expected.release.moment)
+    again.close()

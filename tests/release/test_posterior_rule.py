@@ -21,7 +21,7 @@ from discreet.release.policies import UCB, Choice, PosteriorUCB, Thompson, greed
 from discreet.release.posterior import posterior
 from discreet.simulation import Simulation
 from discreet.simulation.environments import Sphere
-from helpers import EARLY, TARGET, learner_for, noise_of, restarted, target, unit_rows
+from helpers import EARLY, TARGET, learner_for, noise_of, restarted, seeded, target, unit_rows
 
 F64 = NDArray[np.float64]
 
@@ -438,3 +438,24 @@ def test_the_diagnosis_says_what_can_be_expected() -> None:
     assert "How much it says is in its confidence set" in str(
         replace(found, known=None, prior_share=None, distinguishes=None)
     )
+
+
+@pytest.mark.parametrize("uniform", [0.0, 0.25])
+@pytest.mark.parametrize("rows", [0, 3_000])
+def test_many_sets_at_once_have_the_probabilities_of_one_at_a_time(
+    uniform: float, rows: int
+) -> None:
+    rng = np.random.default_rng(4)
+    problem = Problem(dim=6, action_norm=1, reward_bound=1, theta_norm=1)
+    bandit = LinUCB(
+        problem, horizon=None, privacy=Privacy(epsilon=1, delta=1e-6), noise_source=seeded(1)
+    )
+    if rows:
+        bandit.observe(unit_rows(rng, rows, 6), rng.choice([-1.0, 1.0], rows))
+    sets = unit_rows(rng, 200 * 5, 6).reshape(200, 5, 6)
+    policy = policies.PosteriorUCB(uniform=uniform)
+    found = policy.probabilities(bandit.release, sets)
+    assert found.shape == (200, 5)
+    for one, expected in zip(sets, found, strict=True):
+        np.testing.assert_array_equal(policy.probabilities(bandit.release, one), expected)
+    assert (np.ptp(found) > 0.5) == bool(rows)

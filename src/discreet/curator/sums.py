@@ -166,6 +166,38 @@ class PrefixSums(ABC):
             return Position(rows, position.released, position.number, position.due)
         return Position(rows, rows, position.number + 1, self._mechanism.schedule.after(rows))
 
+    @property
+    def gathers(self) -> bool:
+        """Whether `gather` can take rows that make no release: it comes to the same as `add`."""
+        return False
+
+    def ahead(self, position: Position, count: int) -> Position:
+        """Where the sums will be so many rows after a position, none of which makes a release."""
+        rows = position.rows + count
+        if count and rows >= position.due:
+            raise ParameterError("rows", "lead to a release; take those before it")
+        return position._replace(rows=rows)
+
+    def gather(self, number: int, actions: _F64, rewards: _F64) -> None:
+        """Add rows from ``number`` on that make no release; nothing of those that are in already.
+
+        It may stop between two rows, never inside one, and goes on where it stopped if it is
+        called again.
+
+        Args:
+            number: of the first row.
+            actions: shape (n, d), within the bounds.
+            rewards: shape (n,), within the bounds.
+        """
+        position = self.position
+        done = min(max(0, position.rows + 1 - number), len(rewards))
+        if done == len(rewards):
+            return
+        if not self.gathers or number > position.rows + 1:
+            raise ParameterError("rows", "are for another step than this one")
+        self.ahead(position, len(rewards) - done)
+        self._gather(actions[done:], rewards[done:])
+
     def draw(self, position: Position) -> NDArray[Any]:
         """The noise that the row after a position needs. Changes nothing."""
         return self._draw(self._needed(position), position)
@@ -220,6 +252,10 @@ class PrefixSums(ABC):
     @abstractmethod
     def _empty(cls, mechanism: Mechanism, number: int = 0) -> kernel.Sums:
         """What is held before the first row, or room for what is held after some releases."""
+
+    def _gather(self, actions: _F64, rewards: _F64) -> None:
+        """`gather`, when everything was checked."""
+        raise NotImplementedError  # pragma: no cover  # only where `gathers` says so
 
     def _times(self, position: Position) -> windows.Step:
         """The times around the release after a position."""
@@ -300,6 +336,24 @@ class IntegerSums(PrefixSums):
         """Write out the release; see `PrefixSums`. Here floating point begins."""
         total = self._state.totals[0].astype(np.float64) * self._units
         linalg.unpack(total, shift, gram, moment)
+
+    @property
+    def gathers(self) -> bool:
+        """Whole numbers add up to the same in any order; see `PrefixSums`."""
+        return not self._plain
+
+    def _gather(self, actions: _F64, rewards: _F64) -> None:
+        batch, rows = self._state.batch, self._state.rows
+        largest = (self._largest_square, self._largest_reward)
+        units = (self._per_action, self._per_reward)
+        done = 0
+        while done < len(rewards):
+            done += kernel.gather_rounded(
+                actions[done:], rewards[done:], *units, *largest, batch, rows
+            )
+            if done < len(rewards):  # this one is too long by a trace
+                kernel.gather(batch, rows, self._rounded(actions[done], float(rewards[done])))
+                done += 1
 
     def _add(self, position: Position, action: _F64, reward: float, noise: _I64) -> None:
         state = self._state

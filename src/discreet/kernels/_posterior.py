@@ -280,3 +280,25 @@ def drawn(
             chosen = k
         total += found[k]
     return chosen
+
+
+@kernel
+def probabilities(
+    sets: F64,
+    weights: F64,
+    lower: F64,
+    bonus: float,
+    shifts: F64,
+    share: float,
+    found: F64,
+) -> None:
+    """How probable each action of many decision sets is; see `drawn`.
+
+    Shapes: sets (n, K, d), an action a row; found (n, K), which is filled.
+    """
+    features = np.empty((sets.shape[2], sets.shape[1]))
+    for at in range(sets.shape[0]):
+        for k in range(sets.shape[1]):
+            for i in range(sets.shape[2]):
+                features[i, k] = sets[at, k, i]
+        drawn(features, weights, lower, bonus, shifts, share, 0.0, found[at])

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from discreet.kernels import _buffers as buffers
 from discreet.kernels import _history as history
+from discreet.kernels import _rounding as rounding
 from discreet.kernels import _schedule as schedule
 from discreet.kernels import _tree as tree
 from discreet.kernels import _windows as windows
@@ -127,6 +128,33 @@ def gather(batch: Numbers, rows: I64, row: Numbers) -> None:
     rows[0] += 1
     for i in range(row.size):
         batch[i] += row[i]
+
+
+@kernel
+def gather_rounded(
+    actions: F64,
+    rewards: F64,
+    per_action: float,
+    per_reward: float,
+    largest_square: int,
+    largest_reward: int,
+    batch: I64,
+    rows: I64,
+) -> int:
+    """Round rows that make no release, and add them up to the first that is too long.
+
+    How many were added. Nothing can interrupt it.
+
+    Shapes: actions (n, d), rewards (n,), batch (d(d+3)/2,).
+    """
+    row = np.empty(batch.size, np.int64)
+    for at in range(rewards.size):
+        if not rounding.packed(
+            actions[at], rewards[at], per_action, per_reward, largest_square, largest_reward, row
+        ):
+            return at
+        gather(batch, rows, row)
+    return rewards.size
 
 
 @kernel

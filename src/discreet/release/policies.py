@@ -78,7 +78,9 @@ class PosteriorUCB:
         object.__setattr__(self, "_rule", rule)
 
     def probabilities(self, release: Release, actions: _F64) -> _F64:
-        """How probable each of the K actions is, exactly, shape (K,)."""
+        """How probable each action is, exactly: (K,) for a set, (n, K) for n sets (n, K, d)."""
+        if actions.ndim == 3:  # noqa: PLR2004
+            return release.posterior.probabilities(actions, self._rule)
         found = np.empty(len(actions))
         release.posterior.drawn(actions, self._rule, 0.0, found)
         return found

@@ -137,6 +137,21 @@ class Posterior:
         features = actions.T.copy()
         return int(kernel.drawn(features, self.weights, self.factor, *known, coin, found))
 
+    def probabilities(self, sets: _F64, rule: tuple[float, float, float, float]) -> _F64:
+        """How probable each action of many decision sets is, under such a rule.
+
+        Args:
+            sets: decision sets of the same size, shape (n, K, d).
+            rule: as for `drawn`.
+
+        Returns:
+            Probabilities, shape (n, K): those that `drawn` gives for one set after the other.
+        """
+        known = self._plans.get(rule) or self._plan(rule)
+        found = np.empty(sets.shape[:2])
+        kernel.probabilities(sets, self.weights, self.factor, *known, found)
+        return found
+
     def _plan(self, rule: tuple[float, float, float, float]) -> tuple[float, _F64, float]:
         """What a rule comes to with this release: optimism, tilts and the uniform share."""
         deviations, growth, dither, uniform = rule
