@@ -26,6 +26,7 @@ MODULES = {
     "discreet.simulation": "Many rounds in synthetic worlds.",
     "discreet.environments": "The synthetic worlds.",
     "discreet.evaluation": "Values of policies from logged rounds, exact and private.",
+    "discreet.replay": "A private warm start from a log, and what it is worth.",
     "discreet.baselines": "Private multi-armed bandits.",
     "discreet.baselines.standard": "Learners under standard privacy, not joint.",
     "discreet.audit": "Attacks on a guarantee.",

@@ -12,6 +12,7 @@ from discreet.version import __version__
 if TYPE_CHECKING:
     from discreet import evaluation as evaluation
     from discreet import features as features
+    from discreet import replay as replay
     from discreet.errors import DiscreetError
     from discreet.learner import Decision, LinUCB, load, read_ledger
     from discreet.mechanism import Mechanism
@@ -93,6 +94,7 @@ _MODULES = {
     "evaluation": "evaluation",
     "features": "features",
     "mechanism": "mechanism",
+    "replay": "replay",
     "schedules": "mechanism.schedules",
     "simulation": "simulation",
     "strategies": "mechanism.strategies",

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import learner_for, unit_rows
-from interrupting import Interrupting
 
 import discreet
 from discreet import LinUCB, Privacy, Problem
@@ -21,6 +19,8 @@ from discreet.errors import (
 )
 from discreet.mechanism.noise.sources import SeededNoise
 from discreet.mechanism.variants import Variant as Named
+from helpers import learner_for, unit_rows
+from interrupting import Interrupting
 
 DIM = 3
 PROBLEM = Problem(dim=DIM, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)

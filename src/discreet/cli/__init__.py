@@ -10,7 +10,7 @@ import typer
 
 from discreet.cli import _console as console
 from discreet.cli import _shared as shared
-from discreet.cli import audit, demo, ledger, plan, reproduce, simulate, variants
+from discreet.cli import audit, demo, ledger, plan, replay, reproduce, simulate, variants
 from discreet.errors import DiscreetError
 from discreet.version import __version__
 
@@ -38,6 +38,7 @@ def _root(
 for _command in (
     plan.plan,
     simulate.simulate,
+    replay.replay,
     variants.variants,
     demo.demo,
     reproduce.reproduce,
