@@ -84,9 +84,7 @@ def replay(
         float | None,
         typer.Option(help="Release values with privacy too, at this epsilon; needs --clip."),
     ] = None,
-    value_delta: Annotated[
-        float | None, typer.Option(help="The delta of these values.")
-    ] = None,
+    value_delta: Annotated[float | None, typer.Option(help="The delta of these values.")] = None,
     contributions: Annotated[
         int,
         counting(

@@ -32,6 +32,7 @@ HALVINGS = 8  # of the prior's variance, at most, for choices
 TILTS = 16  # that a release has; a power of two, so that shares of them are exact
 PRIOR, KNOWN = range(2)  # figures: the prior's variance, and how much is known of some direction
 _LEAST_KNOWN = 0.01  # of some direction's prior variance
+_TOGETHER = 256  # actions of several sets that are scored at a time
 _FAR = 8.0  # deviations below zero from which the mean above zero is worked out by its limit
 
 
@@ -294,11 +295,31 @@ def probabilities(
 ) -> None:
     """How probable each action of many decision sets is; see `drawn`.
 
+    Several sets are scored together, as one long one.
+
     Shapes: sets (n, K, d), an action a row; found (n, K), which is filled.
     """
-    features = np.empty((sets.shape[2], sets.shape[1]))
-    for at in range(sets.shape[0]):
-        for k in range(sets.shape[1]):
-            for i in range(sets.shape[2]):
-                features[i, k] = sets[at, k, i]
-        drawn(features, weights, lower, bonus, shifts, share, 0.0, found[at])
+    total, size, dim = sets.shape
+    found[:] = share / size
+    if share == 1.0:
+        return
+    group = max(1, _TOGETHER // size)
+    features, solved = np.empty((dim, group * size)), np.empty((dim, group * size))
+    scores, shifted = np.empty(group * size), np.empty(group * size)
+    for first in range(0, total, group):
+        here = min(group, total - first)
+        count = here * size
+        for at in range(here):
+            for k in range(size):
+                for i in range(dim):
+                    features[i, at * size + k] = sets[first + at, k, i]
+        score.whiten(features, 0, weights, lower, bonus, scores[:count], solved)
+        for tilt in range(shifts.shape[0]):
+            shifted[:count] = scores[:count]
+            for i in range(dim):
+                shift, row = shifts[tilt, i], solved[i]
+                for k in range(count):
+                    shifted[k] += shift * row[k]
+            for at in range(here):
+                best = score.first_largest(shifted[at * size : (at + 1) * size])
+                found[first + at, best] += (1.0 - share) / shifts.shape[0]

@@ -5,10 +5,10 @@ never what stands there.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +85,8 @@ class Rounds(NamedTuple):
         for start in range(0, self.rows.size, most):
             rows = slice(start, start + most)
             contexts = {name: cells[rows] for name, cells in self.contexts.items()}
-            yield Rounds(contexts, *(array[rows] for array in self[1:]))
+            arrays: tuple[Any, ...] = self[1:]
+            yield Rounds(contexts, *(array[rows] for array in arrays))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +185,7 @@ class Reader:
             start += count
 
     def _checked(
-        self, terms: Terms, columns: dict[str, Column], rows: I64, start: int
+        self, terms: Terms, columns: Mapping[str, Column], rows: I64, start: int
     ) -> Rounds:
         """Those rows of a chunk, checked; ``start`` is the chunk's first row."""
         actions = self._places(columns[self.log.action], terms.actions, rows, start)
@@ -220,7 +221,7 @@ class Reader:
         return found
 
     def _numbers(
-        self, columns: dict[str, Column], name: str, parameter: str, rows: I64, start: int
+        self, columns: Mapping[str, Column], name: str, parameter: str, rows: I64, start: int
     ) -> F64:
         cells = columns[name].numbers()
         if isinstance(cells, list):

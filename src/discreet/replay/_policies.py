@@ -26,7 +26,6 @@ COMPARED = (PRIVATE, PRIVATE_GREEDY, EXACT, EXACT_GREEDY, UNIFORM, FIXED)
 RELEASED = (PRIVATE, PRIVATE_GREEDY, UNIFORM, LOGGED)  # nothing learned without privacy
 
 _MOST_NAMED = 16  # actions with a coordinate of their own in the default map
-_GREEDY = policies.PosteriorUCB(deviations=0.0, growth=0.0, dither=0.0)
 
 
 class Catalogue:
@@ -131,29 +130,39 @@ class Compared:
     ) -> None:
         """Keep what the policies are made from."""
         usual = policies.usual(exact.mechanism)
-        self._learned: dict[str, tuple[Release, Any]] = {
-            PRIVATE: (private, policy),
-            PRIVATE_GREEDY: (private, _GREEDY),
-            EXACT: (exact, usual),
-            EXACT_GREEDY: (exact, _GREEDY),
-        }
+        self._learned: tuple[tuple[str, str, Release, Any], ...] = (
+            (PRIVATE, PRIVATE_GREEDY, private, policy),
+            (EXACT, EXACT_GREEDY, exact, usual),
+        )
+        self._model = exact
         self._best, self._centre, self._bounds = best, centre, bounds
 
     def targets(self, sets: F64) -> dict[str, F64]:
         """How probable each action is by each policy: (n, K), or (1, K) if always the same."""
         count = sets.shape[1]
-        found = {
-            name: policy.probabilities(release, sets)
-            for name, (release, policy) in self._learned.items()
-        }
+        found = {}
+        for name, greedy, release, policy in self._learned:
+            found[name] = policy.probabilities(release, sets)
+            found[greedy] = best_by_mean(release, sets)
         found[UNIFORM] = np.full((1, count), 1.0 / count)
         found[FIXED] = np.eye(count)[[self._best]]
         return found
 
     def predictions(self, sets: F64) -> F64:
         """The mean reward of each action by the fit without privacy, shape (n, K)."""
-        release, _ = self._learned[EXACT]
-        return np.clip(sets @ release.posterior.centre + self._centre, *self._bounds)
+        return np.clip(sets @ self._model.posterior.centre + self._centre, *self._bounds)
+
+
+def best_by_mean(release: Release, sets: F64) -> F64:
+    """One for the action with the highest posterior mean, the first of several, shape (n, K).
+
+    All actions are equally probable if the release cannot tell them apart.
+    """
+    if not release.posterior.distinguishes:
+        return np.full((1, sets.shape[1]), 1.0 / sets.shape[1])
+    best = (sets @ release.posterior.centre).argmax(axis=1)
+    found: F64 = np.eye(sets.shape[1])[best]
+    return found
 
 
 def default_map(ids: Sequence[str]) -> FeatureMap:

@@ -8,7 +8,8 @@ parts, the two guarantees do not add up.
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from discreet.features import FeatureMap
 from discreet.learner import LinUCB
 from discreet.mechanism.noise.sources import NoiseSource
 from discreet.privacy import Privacy
-from discreet.release import policies
 from discreet.replay import _policies as compared
 from discreet.replay._log import F64, Log, Reader, Rounds, Terms
 from discreet.replay._parts import EVALUATE, LEARN, Parts, parts_of
@@ -172,7 +172,7 @@ def replay(
         learned=parts.size(LEARN),
         evaluated=parts.size(EVALUATE),
         exact=Comparison(
-            values=(*exact.result(level=level).values, *logged.result(level=level).values)  # type: ignore[arg-type]
+            values=(*exact.result(level=level).values, *logged.result(level=level).values)
         ),
         differences=_differences(exact, level),
         best_fixed=catalogue.ids[best],
@@ -234,44 +234,34 @@ class _Work:
         for chunk in self._rounds(EVALUATE):
             for rounds in chunk.pieces(most):
                 subjects = None if by_person is None else by_person[rounds.rows]
-                self._evaluate(rounds, rules, exact, logged, private, subjects)
+                sets = self._sets(rounds)
+                targets, chances = rules.targets(sets), rounds.propensities
+                exact.add(
+                    rounds.rewards,
+                    propensities=chances,
+                    targets=targets,
+                    actions=rounds.actions,
+                    predictions=rules.predictions(sets),
+                    subjects=subjects,
+                )
+                logged.add(rounds.rewards, propensities=chances, targets=chances, subjects=subjects)
+                if private is not None:
+                    few = {name: targets.get(name, chances) for name in compared.RELEASED}
+                    private.add(
+                        rounds.rewards, propensities=chances, targets=few, actions=rounds.actions
+                    )
                 found += np.bincount(rounds.actions, minlength=count)
                 self._report(rounds.rows.size)
         return found
 
-    def _evaluate(
-        self,
-        rounds: Rounds,
-        rules: compared.Compared,
-        exact: Values,
-        logged: Values,
-        private: PrivateValues | None,
-        subjects: Any,  # noqa: ANN401  # whole numbers, or None
-    ) -> None:
-        contexts = rounds.contexts or {"": np.zeros(rounds.rows.size)}
-        sets = self._features.candidates(contexts, self._catalogue.records)
-        targets = rules.targets(sets)
-        chances = rounds.propensities
-        exact.add(
-            rounds.rewards,
-            propensities=chances,
-            targets=targets,
-            actions=rounds.actions,
-            predictions=rules.predictions(sets),
-            subjects=subjects,
-        )
-        logged.add(rounds.rewards, propensities=chances, targets=chances, subjects=subjects)
-        if private is not None:
-            few = {name: targets.get(name, chances) for name in compared.RELEASED}
-            private.add(rounds.rewards, propensities=chances, targets=few, actions=rounds.actions)
+    def _sets(self, rounds: Rounds) -> F64:
+        """The decision sets: all actions, in every round."""
+        contexts = rounds.contexts or {"": np.zeros(rounds.rows.size)}  # says how many there are
+        return self._features.candidates(contexts, self._catalogue.records)
 
-    def _rounds(self, part: int) -> Any:  # noqa: ANN401  # an iterator of rounds
-        parts = self._parts
-
-        def rows(start: int, count: int) -> Any:  # noqa: ANN401
-            return parts.mask(part, start, count)
-
-        return self._reader.rounds(self._terms, rows, parts.last(part))
+    def _rounds(self, part: int) -> Iterator[Rounds]:
+        rows = partial(self._parts.mask, part)
+        return self._reader.rounds(self._terms, rows, self._parts.last(part))
 
     def _report(self, rows: int) -> None:
         self._done += rows

@@ -88,9 +88,11 @@ class Replay:
         return f"<Replay of {self.rows:,} rows, {self.learned:,} of them learned from>"
 
     def __str__(self) -> str:
+        counts = (
+            f"{self.learned:,} of {self.rows:,} rows; values are from {self.evaluated:,} others"
+        )
         parts = [
-            f"Learned from {self.learned:,} of {self.rows:,} rows; values are from "
-            f"{self.evaluated:,} others.",
+            f"Learned from {counts}.",
             str(self.learner.diagnosis),
             str(self.learner.guarantee),
             "",
