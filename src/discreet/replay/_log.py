@@ -149,13 +149,11 @@ class Reader:
     def _names(self) -> tuple[str, ...]:
         return self.table.names
 
-    def ids(self, column: Column, parameter: str, start: int) -> tuple[list[str], I64]:
-        """The different ids in a column of a chunk, and which of them each row has."""
-        names, codes = column.factored()
+    def known(self, names: Sequence[str | None], parameter: str, start: int) -> list[str]:
+        """Ids of the rows from ``start`` on, if none is missing."""
         if None in names:
-            row = start + int(np.flatnonzero(codes == names.index(None))[0])
-            self._refuse(ParameterError, parameter, row, "is missing")
-        return [name for name in names if name is not None], codes
+            self._refuse(ParameterError, parameter, start + names.index(None), "is missing")
+        return names  # type: ignore[return-value]  # none is None
 
     def rounds(
         self, terms: Terms, part: Callable[[int, int], Flags], last: int
@@ -184,54 +182,52 @@ class Reader:
                 yield self._checked(terms, columns, rows, start)
             start += count
 
-    def _checked(
-        self, terms: Terms, columns: Mapping[str, Column], rows: I64, start: int
-    ) -> Rounds:
+    def _checked(self, terms: Terms, chunk: Mapping[str, Column], rows: I64, start: int) -> Rounds:
         """Those rows of a chunk, checked; ``start`` is the chunk's first row."""
-        actions = self._places(columns[self.log.action], terms.actions, rows, start)
-        rewards = self._numbers(columns, self.log.reward, "reward", rows, start)
+        columns = {name: chunk[name].at(rows) for name in chunk}
+        rows = start + rows
+        actions = self._places(columns[self.log.action], terms.actions, rows)
+        rewards = self._numbers(columns[self.log.reward], "reward", rows)
         outside = (rewards < terms.low) | (rewards > terms.high)
-        if outside.any() and not terms.clip:
-            row = start + int(rows[outside][0])
+        if not terms.clip:
             bounds = f"is outside {terms.low:g} ... {terms.high:g}"
-            self._refuse(OutOfBoundsError, "reward", row, bounds)
+            self._require(~outside, OutOfBoundsError, "reward", rows, bounds)
         propensities = np.full(rows.size, 1.0 / len(terms.actions))
         if self.log.propensity is not None:
-            name = self.log.propensity
-            propensities = self._numbers(columns, name, "propensity", rows, start)
-            strange = ~((propensities > 0.0) & (propensities <= 1.0))
-            if strange.any():
-                row = start + int(rows[strange][0])
-                self._refuse(OutOfBoundsError, "propensity", row, "is not above 0 and at most 1")
+            propensities = self._numbers(columns[self.log.propensity], "propensity", rows)
+            right = (propensities > 0.0) & (propensities <= 1.0)
+            trouble = "is not above 0 and at most 1"
+            self._require(right, OutOfBoundsError, "propensity", rows, trouble)
         contexts = {
-            name: _taken(columns[name].numbers() if numeric else columns[name].values(), rows)
+            name: columns[name].numbers() if numeric else columns[name].values()
             for name, numeric in terms.contexts.items()
         }
         bounded = np.clip(rewards, terms.low, terms.high)
-        return Rounds(contexts, actions, bounded, propensities, start + rows)
+        return Rounds(contexts, actions, bounded, propensities, rows)
 
-    def _places(self, column: Column, actions: Sequence[str], rows: I64, start: int) -> I64:
+    def _places(self, column: Column, actions: Sequence[str], rows: I64) -> I64:
         names, codes = column.factored()
         known = {name: number for number, name in enumerate(actions)}
-        places = np.array([known.get(name or "", -1) for name in names], dtype=np.int64)
-        found = places[codes[rows]] if names else np.empty(0, np.int64)
-        if (found < 0).any():
-            row = start + int(rows[found < 0][0])
-            self._refuse(OutOfBoundsError, "action", row, "is missing or none of the actions")
+        found = np.array([known.get(name or "", -1) for name in names], dtype=np.int64)[codes]
+        trouble = "is missing or none of the actions"
+        self._require(found >= 0, OutOfBoundsError, "action", rows, trouble)
         return found
 
-    def _numbers(
-        self, columns: Mapping[str, Column], name: str, parameter: str, rows: I64, start: int
-    ) -> F64:
-        cells = columns[name].numbers()
+    def _numbers(self, column: Column, parameter: str, rows: I64) -> F64:
+        cells = column.numbers()
         if isinstance(cells, list):
-            cells = np.array([_finite(cells[row]) for row in rows])
-        else:
-            cells = cells[rows].astype(np.float64)
-        if not np.isfinite(cells).all():
-            row = start + int(rows[~np.isfinite(cells)][0])
-            self._refuse(NotFiniteError, parameter, row, "is missing, or no finite number,")
-        return cells
+            cells = np.array([_finite(cell) for cell in cells])
+        found = cells.astype(np.float64)
+        trouble = "is missing, or no finite number,"
+        self._require(np.isfinite(found), NotFiniteError, parameter, rows, trouble)
+        return found
+
+    def _require(
+        self, right: Flags, kind: type[DiscreetError], parameter: str, rows: I64, trouble: str
+    ) -> None:
+        """Refuse the first row that is not right."""
+        if not right.all():
+            self._refuse(kind, parameter, int(rows[~right][0]), trouble)
 
     def _refuse(
         self, kind: type[DiscreetError], parameter: str, row: int, trouble: str
@@ -250,14 +246,6 @@ def leaves(parts: Iterable[Part]) -> Iterator[_OnePath]:
 def _reads_numbers(part: Part) -> bool:
     digits = part.digits if isinstance(part, Hashed) else None
     return isinstance(part, Numeric | Projected) or digits is not None
-
-
-def _taken(cells: Cells, rows: I64) -> Cells:
-    if len(cells) == rows.size:
-        return cells
-    if isinstance(cells, list):
-        return list(map(cells.__getitem__, rows.tolist()))
-    return cells[rows]
 
 
 def _finite(cell: object) -> float:

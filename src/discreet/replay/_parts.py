@@ -3,13 +3,15 @@
 That depends on the row's number, or on whose row it is, and on nothing that the row says.
 """
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import OutOfBoundsError, ParameterError
-from discreet.features._rows import key_of, word_of
+from discreet.features._rows import key_of
 from discreet.replay._log import Flags, Reader
 
 LEARN, EVALUATE, LEFT_OUT = range(3)
@@ -80,11 +82,13 @@ def parts_of(
     rows = 0
     for count, columns in reader.table.chunks(wanted or [log.action], chunk):
         if ids:
-            found |= dict.fromkeys(reader.ids(columns[log.action], "action", rows)[0])
+            distinct = columns[log.action].factored().names
+            if None in distinct:
+                reader.known(columns[log.action].texts(), "action", rows)
+            found |= dict.fromkeys(name for name in distinct if name is not None)
         if log.subject is not None:
-            names, codes = reader.ids(columns[log.subject], "subject", rows)
-            each = np.array([word_of(key, name) for name in names], dtype=np.uint64)
-            words.append(each[codes] if names else each)
+            names = reader.known(columns[log.subject].texts(), "subject", rows)
+            words.append(hashed(names, key))
         rows += count
     assigned = people = None
     if words:
@@ -111,6 +115,17 @@ def parts_of(
             "train", "leaves no rows to learn from, or none to evaluate on; give another share"
         )
     return parts
+
+
+def hashed(names: Sequence[str], key: bytes) -> NDArray[np.uint64]:
+    """64 bits of each name, by a public key."""
+    begun = hashlib.blake2b(digest_size=8, key=key)
+    digests = []
+    for name in names:
+        one = begun.copy()
+        one.update(name.encode("utf-8", "surrogatepass"))
+        digests.append(one.digest())
+    return np.frombuffer(b"".join(digests), dtype=">u8").astype(np.uint64)
 
 
 def ranks(words: NDArray[np.uint64]) -> NDArray[np.int64]:

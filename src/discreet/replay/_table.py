@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import chain, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -47,6 +48,14 @@ class Column(ABC):
     @abstractmethod
     def values(self) -> Cells:
         """The cells as they are; None for what is missing."""
+
+    @abstractmethod
+    def at(self, rows: NDArray[np.int64]) -> "Column":
+        """Some of its cells."""
+
+    def texts(self) -> list[str | None]:
+        """The cells as text; None for what is missing."""
+        return [read.text(value) for value in self.values()]
 
     def factored(self) -> Factored:
         """The column by its different values."""
@@ -214,7 +223,16 @@ class _Texts(Column):
         return numbers_of(self._cells)
 
     def values(self) -> Cells:
+        return self.texts()
+
+    def texts(self) -> list[str | None]:
         return [cell or None for cell in self._cells]
+
+    def at(self, rows: NDArray[np.int64]) -> Column:
+        cells = self._cells
+        if rows.size < 2:  # noqa: PLR2004  # `itemgetter` makes no tuple of one
+            return _Texts(tuple(cells[row] for row in rows))
+        return self if rows.size == len(cells) else _Texts(itemgetter(*rows.tolist())(cells))
 
     def factored(self) -> Factored:
         place = {name: number for number, name in enumerate(dict.fromkeys(self._cells))}
@@ -286,6 +304,9 @@ class _Arrow(Column):
 
     def __init__(self, array: Any) -> None:  # noqa: ANN401  # pyarrow's own
         self._array = array
+
+    def at(self, rows: NDArray[np.int64]) -> Column:
+        return _Arrow(self._array.take(import_module("pyarrow").array(rows)))
 
     def numbers(self) -> Cells:
         found = self.values()
