@@ -159,6 +159,8 @@ def _problem(problem: Problem) -> _Entry:
     entry = _fields(problem)
     if problem.features is None:
         del entry["features"]
+    if not problem.reward_centre:
+        del entry["reward_centre"]
     return entry
 
 

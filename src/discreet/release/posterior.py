@@ -53,6 +53,7 @@ class Posterior:
         prior: the variance that a direction is taken to have had before the release.
         stated: the same by the stated bounds; ``prior`` is below it if the release says so.
         known: how much is known of the direction of which most is: 0 nothing, 1 everything.
+        offset: what is added to estimates, the stated ``reward_centre``.
     """
 
     centre: _F64
@@ -63,6 +64,7 @@ class Posterior:
     prior: float
     stated: float
     known: float
+    offset: float = 0.0
 
     def __post_init__(self) -> None:
         """Make the arrays read-only: this is a fact about a release."""
@@ -104,7 +106,7 @@ class Posterior:
         if not np.isfinite(sets).all():
             raise NotFiniteError("actions", "must be finite")
         reach = float(-ndtri((1 - checks.probability("level", level)) / 2))
-        middle, widths = sets @ self.centre, reach * self.deviations(sets)
+        middle, widths = self.offset + sets @ self.centre, reach * self.deviations(sets)
         return Estimate(middle, middle - widths, middle + widths)
 
     @property
@@ -191,4 +193,5 @@ def posterior(release: "Release", *, halvings: int = kernel.HALVINGS) -> Posteri
         prior=float(figures[kernel.PRIOR]),
         stated=known.prior,
         known=float(figures[kernel.KNOWN]),
+        offset=mechanism.setting.problem.reward_centre,
     )
