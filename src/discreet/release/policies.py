@@ -80,7 +80,8 @@ class PosteriorUCB:
     def probabilities(self, release: Release, actions: _F64) -> _F64:
         """How probable each of the K actions is, exactly, shape (K,)."""
         found = np.empty(len(actions))
-        release.posterior.drawn(actions, self._rule, 0.0, found)
+        offered = np.ascontiguousarray(actions, dtype=np.float64)
+        release.posterior.drawn(offered, self._rule, 0.0, found)
         return found
 
     def choose(self, release: Release, actions: _F64) -> Choice:

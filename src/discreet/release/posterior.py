@@ -136,8 +136,7 @@ class Posterior:
             Its index.
         """
         known = self._plans.get(rule) or self._plan(rule)
-        features = actions.T.copy()
-        return int(kernel.drawn(features, self.weights, self.factor, *known, coin, found))
+        return int(kernel.drawn(actions, self.weights, self.factor, *known, coin, found))
 
     def _plan(self, rule: tuple[float, float, float, float]) -> tuple[float, _F64, float]:
         """What a rule comes to with this release: optimism, tilts and the uniform share."""
