@@ -48,4 +48,5 @@ def as_html(head: Sequence[str], rows: Rows, *, title: str = "", notes: Sequence
         for row in rows
     ]
     below = "".join(f"<p>{escape(note)}</p>" for note in notes)
-    return f"{above}<table>{''.join(lines)}</table>{below}"
+    table = f"<table>{''.join(lines)}</table>" if lines else ""
+    return f"{above}{table}{below}"

@@ -356,11 +356,9 @@ class Card:
         ]
         scales = noise.get("std")
         if isinstance(scales, dict):
-            shown = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in scales.items())
+            shown = ", ".join(f"{_plain(name)} {_shown(value)}" for name, value in scales.items())
             facts.append(("standard deviation of one draw", shown))
-        facts += [
-            (f"bound: {name.replace('_', ' ')}", str(value)) for name, value in bounds.items()
-        ]
+        facts += [(f"bound: {_plain(name)}", _shown(value)) for name, value in bounds.items()]
         facts.append(
             (
                 "feature map",
@@ -406,3 +404,12 @@ def _releases(title: str, entries: Iterable[Entry]) -> Table:
     return Table(
         title=title, columns=("number", "rows", "SHA-256 of its values"), rows=rows, numeric=False
     )
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _shown(value: object) -> str:
+    """A number in at most six digits; anything else as it is."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
