@@ -12,6 +12,7 @@ from discreet.version import __version__
 if TYPE_CHECKING:
     from discreet import evaluation as evaluation
     from discreet import features as features
+    from discreet.budget import Budget
     from discreet.errors import DiscreetError
     from discreet.learner import Decision, LinUCB, load, read_ledger
     from discreet.mechanism import Mechanism
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from discreet.theory import NoiseBounds
 
 _HOME = {
+    "Budget": "budget",
     "Decision": "learner",
     "DiscreetError": "errors",
     "Ellipsoid": "release.confidence",
@@ -59,6 +61,7 @@ _HOME = {
 __all__ = [
     "UCB",
     "VARIANTS",
+    "Budget",
     "Decision",
     "DiscreetError",
     "Ellipsoid",
@@ -88,6 +91,7 @@ _MODULES = {
     "accounting": "accounting",
     "audit": "audit",
     "baselines": "baselines",
+    "budget": "budget",
     "environments": "simulation.environments",
     "errors": "errors",
     "evaluation": "evaluation",

@@ -8,6 +8,7 @@ computed from the noisy sums by `_release`.
 """
 
 import os
+import secrets
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import _checks as checks
 from discreet.errors import OutOfBoundsError, ParameterError, ShapeError, WrongProcessError
 from discreet.evaluation import _release as release
-from discreet.evaluation._calibration import ARGUMENT, Law, calibrated
+from discreet.evaluation._calibration import ARGUMENT, Law, calibrated, person_cost, total_trace
 from discreet.evaluation._log import Chunk, Log, Subjects, Targets
 from discreet.evaluation._results import Comparison, PrivateValue
 from discreet.mechanism.noise import _sampler as sampler
@@ -75,6 +76,7 @@ class PrivateValues:
         self._privacy, self._clip = privacy, clip
         self._law = calibrated(privacy, len(self._log.policies))
         self._source = SystemNoise() if noise_source is None else noise_source
+        self._id = secrets.token_hex(16)
         self._rows = 0
         self._sums: I64 | None = np.zeros((len(self._log.policies), 4), dtype=np.int64)
         self._released: I64 | None = None
@@ -85,6 +87,21 @@ class PrivateValues:
     def rows(self) -> int:
         """How many rounds were added, which is public."""
         return self._rows
+
+    @property
+    def id(self) -> str:
+        """What a `Budget` knows them by, 32 hexadecimal digits."""
+        return self._id
+
+    @property
+    def cost(self) -> float:
+        """mu: how far one person's rows move all that is released, in deviations, rounded up."""
+        return person_cost(self._law, self._privacy, len(self._log.policies))
+
+    @property
+    def trace(self) -> float:
+        """K: how far all draws together are from rounded Gaussian ones."""
+        return total_trace(self._law, len(self._log.policies))
 
     @property
     def guarantee(self) -> Guarantee:

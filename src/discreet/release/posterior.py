@@ -5,6 +5,7 @@ beforehand, and the Gram matrix to be what it likely is without its noise (docs/
 its intervals are Bayesian. What is proven of the parameter is in `confidence`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,8 +18,11 @@ from discreet import _checks as checks
 from discreet.errors import NotFiniteError, ShapeError
 from discreet.kernels import _posterior as kernel
 from discreet.mechanism._read_only import read_only
+from discreet.release import _views
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from discreet.release._release import Release
 
 __all__ = ["Estimate", "Posterior", "posterior"]
@@ -38,6 +42,26 @@ class Estimate(NamedTuple):
     estimate: _F64
     low: _F64
     high: _F64
+
+    def plot(self, ax: "Axes | None" = None, labels: Sequence[str] | None = None) -> "Axes":
+        """Draw the estimates with their intervals, the first on top.
+
+        Args:
+            ax: matplotlib axes to draw on; a figure of its own if left out.
+            labels: a name for each action; its place if left out.
+
+        Returns:
+            The axes; their figure is ``.figure``.
+
+        Raises:
+            ParameterError: There are not as many labels as actions.
+        """
+        return _views.draw_intervals(
+            self.estimate, self.low, self.high, ax=ax, labels=labels, name="mean reward"
+        )
+
+    def _repr_html_(self) -> str:
+        return _views.intervals_html("action", *self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +132,38 @@ class Posterior:
         reach = float(-ndtri((1 - checks.probability("level", level)) / 2))
         middle, widths = self.offset + sets @ self.centre, reach * self.deviations(sets)
         return Estimate(middle, middle - widths, middle + widths)
+
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        labels: Sequence[str] | None = None,
+        *,
+        level: float = 0.95,
+    ) -> "Axes":
+        """Draw the parameter's entries with intervals, the first on top.
+
+        Args:
+            ax: matplotlib axes to draw on; a figure of its own if left out.
+            labels: a name for each feature; its place if left out.
+            level: the probability that the posterior gives an interval.
+
+        Returns:
+            The axes; their figure is ``.figure``.
+
+        Raises:
+            ParameterError: There are not as many labels as features.
+        """
+        entries = self.estimate(np.eye(self.centre.size), level=level)
+        return _views.draw_intervals(*entries, ax=ax, labels=labels, name="parameter")
+
+    def _repr_html_(self) -> str:
+        entries = self.estimate(np.eye(self.centre.size))
+        title = f"Posterior of release {self.number:,}, {self.rows:,} rows"
+        note = (
+            "Bayesian intervals at 95%. Of the best-known direction "
+            f"{100 * self.known:.0f}% of the prior variance is gone."
+        )
+        return _views.intervals_html("feature", *entries, title=title, note=note)
 
     @property
     def distinguishes(self) -> bool:
