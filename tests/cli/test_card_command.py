@@ -12,6 +12,7 @@ from scipy.stats import norm
 from typer.testing import CliRunner, Result
 
 from discreet import LinUCB, Privacy, Problem, accounting, read_ledger
+from discreet.cli.card import _name
 from discreet.cli.card import card as command
 from discreet.curator.growing_ledger import GrowingLedger
 from discreet.mechanism.variants import named
@@ -201,6 +202,13 @@ def test_a_broken_ledger_is_one_line_and_no_page(stored: Path, tmp_path: Path) -
     assert outcome.exit_code == 1
     assert "line 3 was altered" in outcome.stderr
     assert not (tmp_path / "card.html").exists()
+
+
+def test_a_page_names_no_folder_no_user_and_no_host() -> None:
+    assert _name("/home/somebody/data/learner.ledger") == "learner.ledger"
+    assert _name("a folder/it's mine") == "'it'\"'\"'s mine'"
+    address = "postgresql://somebody:secret@host.example/people#news"
+    assert _name(address) == "'postgresql://...#news'"
 
 
 # What the numbers mean
