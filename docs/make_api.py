@@ -25,6 +25,7 @@ MODULES = {
     "discreet.release.ledger": "All releases of a learner.",
     "discreet.simulation": "Many rounds in synthetic worlds.",
     "discreet.environments": "The synthetic worlds.",
+    "discreet.budget": "A budget that several learners share.",
     "discreet.evaluation": "Values of policies from logged rounds, exact and private.",
     "discreet.replay": "A private warm start from a log, and what it is worth.",
     "discreet.baselines": "Private multi-armed bandits.",

@@ -10,11 +10,16 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices, and as many tests as cores
 
 import pytest
+from hypothesis import settings
 
 from discreet import Problem, Setting
 from discreet.curator.store import Place
 from discreet.mechanism.variants import VARIANTS, Tight, TreeVariant, Windowed
 from helpers import EARLY
+
+# No test is timed: how long an example takes depends on how busy the machine is.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 ROWS = [EARLY if row.name == EARLY.name else row for row in VARIANTS.values()]
 TABLES = {

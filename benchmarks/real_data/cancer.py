@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.real_data import learners, values
-from benchmarks.real_data.data import Labelled
+from benchmarks.real_data.data import F64, I64, Labelled
 from benchmarks.real_data.sizes import Sizes
 from benchmarks.speed.results import BenchSection, Cell
-from discreet import LinUCB
 from discreet.privacy import Privacy
 
 PENALTY = 0.1  # of the linear fit to all records
@@ -92,22 +91,13 @@ def _played(game: _Game, sizes: Sizes, data: Labelled, seed: int) -> tuple[float
         seed=(seed, 3),
     )
     right = np.empty(sizes.rounds, dtype=np.bool_)
-    start = 0
-    while start < sizes.rounds:
-        stop = min(_next_release(bandit, start), sizes.rounds)
-        now = people[start:stop]
-        with learners.quietly():
-            decisions = bandit.choose_many(sets[now])
-        right[start:stop] = np.array([one.index for one in decisions]) == labels[now]
-        rewards = np.where(right[start:stop], 1.0, -1.0).tolist()
-        bandit.learn_many(zip(decisions, rewards, strict=True))
-        start = stop
+
+    def rewarded(start: int, stop: int, chosen: I64) -> F64:
+        right[start:stop] = chosen == labels[people[start:stop]]
+        return np.where(right[start:stop], 1.0, -1.0)
+
+    learners.play(bandit, sizes.rounds, lambda a, b: sets[people[a:b]], rewarded)
     return float(right[-(sizes.rounds // 4) :].mean()), float(right.mean())
-
-
-def _next_release(bandit: LinUCB, rows: int) -> int:
-    """People up to here are served from the same release, so they can be served together."""
-    return bandit.mechanism.schedule.after(rows)
 
 
 def _row(game: _Game, played: list[tuple[float, float]]) -> dict[str, Cell]:

@@ -1,12 +1,12 @@
 """Learners as a user makes them, and how they are fed."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
 
-from benchmarks.real_data.data import F64
+from benchmarks.real_data.data import F64, I64
 from discreet import LinUCB, Problem
 from discreet.errors import UninformedWarning
 from discreet.mechanism.noise.sources import SeededNoise
@@ -93,6 +93,30 @@ def warm_start(bandit: LinUCB, actions: F64, rewards: F64) -> LinUCB:
         part = slice(start, start + _TOGETHER)
         bandit.observe(actions[part], rewards[part])
     return bandit
+
+
+def play(
+    bandit: LinUCB,
+    rounds: int,
+    offered: Callable[[int, int], F64],
+    rewarded: Callable[[int, int, I64], F64],
+) -> None:
+    """Let a learner serve people, all of a release together.
+
+    Args:
+        bandit: the learner.
+        rounds: how many people there are.
+        offered: the decision sets of the people from one number to before another.
+        rewarded: what they answer to the actions that were chosen for them.
+    """
+    start = 0
+    while start < rounds:
+        stop = min(bandit.mechanism.schedule.after(start), rounds)
+        with quietly():
+            decisions = bandit.choose_many(offered(start, stop))
+        rewards = rewarded(start, stop, np.array([one.index for one in decisions]))
+        bandit.learn_many(zip(decisions, rewards.tolist(), strict=True))
+        start = stop
 
 
 def probabilities(policy: Policy, release: Release, sets: F64) -> F64:

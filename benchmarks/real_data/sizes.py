@@ -16,8 +16,9 @@ class Sizes:
         theta_norms: that are stated for both data sets.
         epsilons: privacy targets, with ``delta``.
         delta: of all targets on real data.
-        players: seeds of the breast cancer game.
+        players: seeds of the breast cancer game and of the clicks.
         rounds: of that game.
+        views: rounds of the clicks.
         worlds: seeds for each kind of synthetic world, where coverage is counted.
         world_rounds: of those.
         sets: decision sets whose actions are looked at, in each world and at each time.
@@ -34,6 +35,7 @@ class Sizes:
     delta: float = 1e-6
     players: int = 6
     rounds: int = 50_000
+    views: int = 300_000
     worlds: int = 100
     world_rounds: int = 100_000
     sets: int = 20
@@ -42,4 +44,6 @@ class Sizes:
 
 
 DEFAULT = Sizes()
-QUICK = Sizes(splits=2, epsilons=(1.0,), players=1, rounds=10_000, worlds=20, samples=4)
+QUICK = Sizes(
+    splits=2, epsilons=(1.0,), players=1, rounds=10_000, views=20_000, worlds=20, samples=4
+)

@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.real_data import data
 from benchmarks.real_data.cancer import cancer
+from benchmarks.real_data.clicks import clicks
 from benchmarks.real_data.coverage import coverage
 from benchmarks.real_data.insurance import insurance
 from benchmarks.real_data.sizes import Sizes
@@ -20,6 +21,7 @@ Measure = Callable[[Sizes, Any, Callable[[], None]], BenchSection]
 SECTIONS: dict[str, tuple[Measure, Callable[[], Any]]] = {
     "insurance": (insurance, data.insurance),
     "cancer": (cancer, data.cancer),
+    "clicks": (clicks, lambda: None),
     "coverage": (coverage, data.insurance),
 }
 
@@ -35,6 +37,13 @@ BARS = (
         name="cancer: right answers beyond the more common one, the lowest of all",
         section="cancer",
         figure="lowest_above_common",
+        limit=0.0,
+        least=True,
+    ),
+    Bar(
+        name="clicks: rate above that of uniform choices, the lowest of all",
+        section="clicks",
+        figure="lowest_above_uniform",
         limit=0.0,
         least=True,
     ),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from discreet import evaluation as evaluation
     from discreet import features as features
     from discreet import replay as replay
+    from discreet.budget import Budget
     from discreet.errors import DiscreetError
     from discreet.learner import Decision, LinUCB, load, read_ledger
     from discreet.mechanism import Mechanism
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from discreet.theory import NoiseBounds
 
 _HOME = {
+    "Budget": "budget",
     "Decision": "learner",
     "DiscreetError": "errors",
     "Ellipsoid": "release.confidence",
@@ -60,6 +62,7 @@ _HOME = {
 __all__ = [
     "UCB",
     "VARIANTS",
+    "Budget",
     "Decision",
     "DiscreetError",
     "Ellipsoid",
@@ -89,6 +92,7 @@ _MODULES = {
     "accounting": "accounting",
     "audit": "audit",
     "baselines": "baselines",
+    "budget": "budget",
     "environments": "simulation.environments",
     "errors": "errors",
     "evaluation": "evaluation",

@@ -8,6 +8,7 @@ raised is as it was before the call.
 __all__ = [
     "BackendError",
     "BrokenLedgerError",
+    "BudgetExceededError",
     "CellError",
     "CorruptFileError",
     "DecisionClosedError",
@@ -170,6 +171,18 @@ class BackendError(DiscreetError, RuntimeError):
 
 class CellError(DiscreetError, RuntimeError):
     """A cell of an experiment that fails, or whose worker dies again and again."""
+
+
+class BudgetExceededError(DiscreetError, ValueError):
+    """A mechanism that would cost more, together with others, than their budget has left.
+
+    ``left`` is the largest mu that one more Gaussian mechanism may have.
+    """
+
+    def __init__(self, parameter: str, advice: str, *, left: float = 0.0) -> None:
+        """Say how much is left."""
+        super().__init__(parameter, advice)
+        self.left = left
 
 
 class GivenUpWarning(UserWarning):

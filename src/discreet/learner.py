@@ -354,7 +354,7 @@ class LinUCB:
 
         Args:
             decision: what `choose` returned, or its id.
-            reward: a number within ``+-reward_bound``.
+            reward: a number within ``reward_bound`` of ``reward_centre``.
 
         Raises:
             UnknownDecisionError: this learner did not make the decision.

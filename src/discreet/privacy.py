@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from discreet import _checks as checks
+from discreet import _tables
 from discreet.errors import ParameterError
 
 
@@ -131,3 +132,16 @@ class Guarantee:
             f"{'all other people see' if self.joint else 'is shown'}, now or later, by at most "
             f"e^{self.epsilon:.12g}{exception}. Why: {self.argument}."
         )
+
+    def _repr_html_(self) -> str:
+        if not self.private:
+            return _tables.as_html((), [], notes=[str(self)])
+        rows = [
+            ("epsilon", f"{self.epsilon:.12g}"),
+            ("delta", f"{self.delta:.12g}"),
+            ("neighbours", self.neighbours),
+            ("rounds of a person", f"{self.contributions_per_user:,}"),
+            ("what a person brings", self.record),
+            ("about", "what all others see" if self.joint else "all that is shown"),
+        ]
+        return _tables.as_html((), rows, notes=[str(self)])

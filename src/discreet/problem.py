@@ -3,13 +3,15 @@
 import math
 import re
 from dataclasses import dataclass
-from typing import Self
+from fractions import Fraction
+from typing import Any, Self
 
 import numpy as np
 
 from discreet import _checks as checks
 from discreet.errors import ParameterError
 
+_FARTHEST = 1e6  # of a centre from 0, in multiples of the bound
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 OPEN_HORIZON = 10**12  # room for rounds where no horizon is stated
 OPEN_FAILURE_PROB = 1e-8
@@ -22,18 +24,21 @@ class Problem:
     The first four are promises that only the user can make. The last two follow from them and
     may be sharpened: a mean reward is never above the largest possible reward nor above
     ``action_norm * theta_norm`` (and the paper assumes its bound is at least 1); a reward within
-    ``+-reward_bound`` is sub-Gaussian with that scale.
+    ``+-reward_bound`` of the centre is sub-Gaussian with that scale.
 
     Attributes:
         dim: number of features d.
         action_norm: L, a bound on the Euclidean norm of every action.
-        reward_bound: B~, a bound on the absolute value of every reward.
+        reward_bound: B~, a bound on how far every reward is from ``reward_centre``.
         theta_norm: S, a bound on the norm of the unknown parameter.
         mean_reward_bound: B >= 1, a bound on the absolute value of every mean reward.
         reward_subgaussian: sigma, the sub-Gaussian scale of the reward around its mean.
         blocks: sizes of blocks of features, if no action has features in more than one of them
             (a model of its own for each action, say). The estimate then needs no account of how
             features of different blocks go together, and is better for it. One block if left out.
+        reward_centre: what is taken off every reward before it is learned from, and added to
+            estimates again: 0, or the middle of what rewards can be. It is public, and must not be
+            worked out from data. See `between`.
         features: digest of the public feature map that makes the actions, 64 hexadecimal digits;
             None if they are made in another way.
     """
@@ -45,6 +50,7 @@ class Problem:
     mean_reward_bound: float = None  # type: ignore[assignment]  # derived below if left out
     reward_subgaussian: float = None  # type: ignore[assignment]
     blocks: tuple[int, ...] = None  # type: ignore[assignment]
+    reward_centre: float = 0.0
     features: str | None = None
 
     def __post_init__(self) -> None:
@@ -66,6 +72,12 @@ class Problem:
         fix(self, "mean_reward_bound", mean_bound)
         scale = checks.magnitude("reward_subgaussian", self.reward_subgaussian)
         fix(self, "reward_subgaussian", scale)
+        fix(self, "reward_centre", checks.finite("reward_centre", self.reward_centre))
+        if abs(self.reward_centre) > _FARTHEST * self.reward_bound:
+            raise ParameterError(
+                "reward_centre",
+                "is too far from 0 beside reward_bound to be computed with; shift your rewards",
+            )
         given: object = self.blocks
         sizes = (self.dim,) if given is None else given
         sizes = sizes.tolist() if isinstance(sizes, np.ndarray) else sizes
@@ -82,6 +94,31 @@ class Problem:
             raise ParameterError(
                 "features", "must be the digest of a feature map, 64 hexadecimal digits, or None"
             )
+
+    @classmethod
+    def between(cls, low: float, high: float, **bounds: Any) -> Self:  # noqa: ANN401
+        """A problem with rewards from ``low`` to ``high``, such as 0 and 1 for clicks.
+
+        Rewards are learned from as distances to the middle, which halves the noise that a bound
+        from 0 would need. The mean reward minus the middle should then be linear in the features:
+        give actions a constant feature, unless each has one of its own.
+
+        Args:
+            low: the lowest reward there can be.
+            high: the highest.
+            bounds: what `Problem` takes besides.
+
+        Returns:
+            The problem, with the sub-Gaussian scale of any such reward, (high - low) / 2.
+        """
+        first, last = checks.finite("low", low), checks.finite("high", high)
+        if not first < last:
+            raise ParameterError("high", f"is {last:g}, not above low={first:g}; swap them")
+        centre = first / 2 + last / 2
+        reach = max(Fraction(last) - Fraction(centre), Fraction(centre) - Fraction(first))
+        half = float(reach)
+        half = math.nextafter(half, math.inf) if Fraction(half) < reach else half  # rounded up
+        return cls(reward_bound=half, reward_centre=centre, **bounds)
 
     @property
     def row_norm(self) -> float:

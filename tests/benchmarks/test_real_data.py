@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from benchmarks.real_data import data, learners, suite, values
 from benchmarks.real_data.__main__ import app
 from benchmarks.real_data.cancer import cancer
+from benchmarks.real_data.clicks import clicks
 from benchmarks.real_data.coverage import WORLDS, coverage, held
 from benchmarks.real_data.data import MODELS, Labelled, Logged
 from benchmarks.real_data.insurance import insurance
@@ -30,6 +31,7 @@ TINY = Sizes(
     epsilons=(5.0,),
     players=2,
     rounds=300,
+    views=2_000,
     worlds=3,
     world_rounds=400,
     sets=2,
@@ -180,6 +182,16 @@ def test_the_cancer_section_beats_a_coin_without_noise_and_repeats_itself() -> N
     assert cancer(sizes, records()).rows == section.rows
     plain = [row["last_quarter"] for row in section.rows if row["epsilon"] is None]
     assert min(plain) > 0.8  # with fixed seeds; a coin is right half of the time
+
+
+def test_the_clicks_section_finds_the_better_article_without_noise_and_repeats_itself() -> None:
+    sizes = replace(TINY, views=20_000)
+    section = clicks(sizes)
+    check(section)
+    assert clicks(sizes).rows == section.rows
+    (plain,) = [row for row in section.rows if row["epsilon"] is None]
+    assert plain["lowest"] > 0.04  # with fixed seeds; a uniform choice has 0.023
+    assert plain["last_quarter"] > plain["all_rounds"] > 0.023
 
 
 def test_the_coverage_section_has_every_world_and_time() -> None:

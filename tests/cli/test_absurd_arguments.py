@@ -81,6 +81,12 @@ PLACES = [
     ("ledger", "x" * 5000),
     ("ledger", "/no/such/learner"),
     ("ledger", "two\nlines"),
+    ("card", ""),
+    ("card", "/"),
+    ("card", "/dev/null"),
+    ("card", "\0"),
+    ("card", "/no/such/learner"),
+    ("card", "postgresql://nobody@nowhere.invalid/none"),
     ("demo", "--out="),
     ("demo", "--out=\0"),
     ("demo", "--out=/dev/null"),
@@ -189,7 +195,14 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])
 def test_tables_and_help_are_printed_in_any_encoding(encoding: str, ledger: str) -> None:
-    for arguments in (["ledger", ledger], ["variants"], [], ["simulate", "--help"], list(PLAN)):
+    for arguments in (
+        ["ledger", ledger],
+        ["card", ledger],
+        ["variants"],
+        [],
+        ["simulate", "--help"],
+        list(PLAN),
+    ):
         done = discreet(*arguments, encoding=encoding)
         assert (done.returncode, done.stderr) == (0, b"")
         done.stdout.decode(encoding)

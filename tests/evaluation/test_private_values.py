@@ -10,8 +10,11 @@ import itertools
 import json
 import math
 import pickle
+import sys
 from dataclasses import replace
 from fractions import Fraction
+from types import FrameType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -153,8 +156,8 @@ def test_neighbouring_logs_are_never_further_apart_than_accounted_for(privacy: P
         values = made(privacy)
         rows = privacy.contributions_per_user
         values.add(np.full(rows, reward), propensities=propensity, targets=target)
-        assert values._sums is not None
-        return values._sums[0] / stds
+        assert values._held.sums is not None
+        return values._held.sums[0] / stds
 
     points = [sums(*edge) for edge in edges]
     others = points if privacy.neighbours == "replacement" else [np.zeros(4)]
@@ -174,8 +177,8 @@ def test_released_sums_are_whole_steps_away_from_the_exact_ones_with_the_stated_
     chances = TARGET[log.contexts, log.actions]
     exact = made()
     exact.add(log.rewards, propensities=log.propensities, targets=chances)
-    assert exact._sums is not None
-    before = exact._sums[0].tolist()
+    assert exact._held.sums is not None
+    before = exact._held.sums[0].tolist()
     for _ in range(4_000):
         values = made(source=source)
         values.add(log.rewards, propensities=log.propensities, targets=chances)
@@ -351,8 +354,8 @@ def test_nothing_exact_is_in_what_is_released_nor_left_behind() -> None:
     # with a probability below 1e-8 each.
     values = made(Privacy(epsilon=0.1, delta=1e-9), clip=2.0)
     values.add(np.full(1_000, HIGH), propensities=0.5, targets=0.5)
-    assert values._sums is not None
-    exact = set(values._sums.ravel().tolist())
+    assert values._held.sums is not None
+    exact = set(values._held.sums.ravel().tolist())
     found = values.release()
     for one in found:
         assert isinstance(one, PrivateValue)
@@ -361,7 +364,7 @@ def test_nothing_exact_is_in_what_is_released_nor_left_behind() -> None:
         again = pickle.loads(pickle.dumps(one))  # noqa: S301  # our own
         assert again == one
         assert "released" not in repr(one)
-    assert values._sums is None
+    assert values._held.sums is None
     held = [value for name, value in vars(values).items() if name not in {"_released", "_law"}]
     assert not any(isinstance(value, np.ndarray) for value in held)
 
@@ -419,10 +422,10 @@ def test_rows_beyond_a_persons_cap_are_refused_or_count_as_zeros() -> None:
     rows = {"propensities": 0.5, "targets": 0.5}
     strict = made(privacy)
     strict.add(np.full(4, HIGH), subjects=subjects[:4], **rows)  # type: ignore[arg-type]
-    before = strict._sums
+    before = strict._held.sums
     with pytest.raises(OutOfBoundsError, match="contributions_per_user=2"):
         strict.add(np.full(2, HIGH), subjects=subjects[4:], **rows)  # type: ignore[arg-type]
-    assert strict._sums is before
+    assert strict._held.sums is before
     assert strict.rows == 4
     strict.add(np.full(1, HIGH), subjects=["b"], **rows)  # type: ignore[arg-type]
     for cut in (0, 3, 6):
@@ -431,8 +434,8 @@ def test_rows_beyond_a_persons_cap_are_refused_or_count_as_zeros() -> None:
             size = len(subjects[half])
             values.add(np.full(size, HIGH), subjects=subjects[half], **rows)  # type: ignore[arg-type]
         assert values.rows == 6
-        assert values._sums is not None
-        assert values._sums[0, 0] == 5 * values._law.steps // 4
+        assert values._held.sums is not None
+        assert values._held.sums[0, 0] == 5 * values._law.steps // 4
     with pytest.raises(ParameterError, match="subjects"):
         values.add([HIGH], **rows)  # type: ignore[arg-type]
     with pytest.raises(ShapeError, match="subjects"):
@@ -472,7 +475,7 @@ def shown(privacy: Privacy, policies: int, *, one: bool, trials: int, seed: int)
         )
         values.add([LOW, HIGH, HIGH], propensities=0.5, targets=dict.fromkeys(names, 0.5))
         values.add(rewards, propensities=0.5, targets=dict.fromkeys(names, target))
-        exact = values._sums
+        exact = values._held.sums
         table = values.release()
         found.append(np.concatenate([private(table, name, "ips").released for name in names]))
     assert exact is not None
@@ -522,3 +525,40 @@ def test_the_same_attack_refutes_noise_that_is_too_small_by_half(
 
 def test_the_public_names_are_few() -> None:
     assert len(evaluation.__all__) == 7
+
+
+def test_after_an_interrupt_a_chunk_is_in_as_a_whole_or_not_at_all() -> None:
+    """An interrupt at every line of `add`: `rows` says which, and a retry never counts twice."""
+    chunk: dict[str, Any] = {"propensities": 0.5, "targets": {"policy": 0.5}}
+    seen = set()
+    for wanted in itertools.count(1):
+        values = PrivateValues(low=0, high=1, clip=2, privacy=PRIVACY)
+        values.add([1.0, 0.0], **chunk)
+        passed = 0
+
+        def interrupt(frame: FrameType, event: str, _: object) -> Any:  # noqa: ANN401
+            nonlocal passed
+            if frame.f_code.co_filename != _private.__file__:
+                return None
+            passed += event == "line"
+            if passed == wanted:  # noqa: B023
+                raise KeyboardInterrupt
+            return interrupt
+
+        sys.settrace(interrupt)
+        try:
+            values.add([1.0, 1.0, 1.0], **chunk)
+        except KeyboardInterrupt:
+            pass
+        else:
+            break
+        finally:
+            sys.settrace(None)
+        seen.add(values.rows)
+        if values.rows == 2:  # not in yet: so it may be added again
+            values.add([1.0, 1.0, 1.0], **chunk)
+        assert values.rows == 5
+        assert values._held.sums is not None
+        steps = values._law.steps
+        assert values._held.sums[0, :2].tolist() == [3 * steps // 2, 5 * steps // 2]
+    assert seen in ({2}, {2, 5})

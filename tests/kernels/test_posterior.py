@@ -349,7 +349,7 @@ def test_probabilities_are_how_many_tilts_an_action_wins(
     given = posterior.tilts(number, found.lower, scale)
     assert given.shape == ((posterior.TILTS if scale else 1), dim)
     args = (found.weights, found.lower, bonus, given, share)
-    posterior.drawn(actions.T.copy(), *args, 0.5, probabilities)
+    posterior.drawn(actions, *args, 0.5, probabilities)
     wins = np.zeros(count)
     shifts = tilts(number, found, scale)
     for shift in shifts:
@@ -373,14 +373,12 @@ def test_a_coin_stands_for_the_action_whose_share_it_falls_in() -> None:
     given = posterior.tilts(5, found.lower, 30.0)
     args = (found.weights, found.lower, 1.2, given, 0.0)
     coins = (np.arange(3200) + 0.5) / 3200
-    drawn = [
-        posterior.drawn(actions.T.copy(), *args, coin, probabilities) for coin in coins.tolist()
-    ]
+    drawn = [posterior.drawn(actions, *args, coin, probabilities) for coin in coins.tolist()]
     counts = np.bincount(drawn, minlength=40)
     np.testing.assert_allclose(counts / 3200, probabilities, atol=1e-12)
     assert (probabilities > 0).sum() > 2
     for coin in (0.0, 1.0 - 2**-53, 1.0):  # the ends, too, are actions that can be chosen
-        assert probabilities[posterior.drawn(actions.T.copy(), *args, coin, probabilities)] > 0
+        assert probabilities[posterior.drawn(actions, *args, coin, probabilities)] > 0
 
 
 # Against the truth

@@ -2,7 +2,8 @@
 
 `_gdp` and `_zcdp` turn a target (epsilon, delta) into the parameter of a family of guarantees and
 back, and `_discrete_gaussian` does so for discrete Gaussian noise; `_rows` says what one row costs
-in one noisy sum, `_composition` what it costs in all releases; `_paper` has the paper's formulas.
+in one noisy sum, `_composition` what it costs in all releases, `_several` what several mechanisms
+cost together; `_paper` has the paper's formulas.
 Everything is rounded towards privacy: a cost up, a budget down. Nothing here holds or sees a row.
 """
 
@@ -18,6 +19,7 @@ from discreet.accounting._gdp import gaussian_delta, gaussian_epsilon, gaussian_
 from discreet.accounting._paper import gaussian_node_std, paper_gaussian_mu, wishart_node_dof
 from discreet.accounting._rows import Neighbours, RowScales, best_ratio, row_cost, row_scales
 from discreet.accounting._search import upwards
+from discreet.accounting._several import composed_mu, group_of_two, traced_delta, traced_mu
 from discreet.accounting._zcdp import zcdp_delta, zcdp_epsilon, zcdp_of_gdp, zcdp_parameter
 from discreet.problem import tree_depth
 
@@ -25,6 +27,7 @@ __all__ = [
     "Neighbours",
     "RowScales",
     "best_ratio",
+    "composed_mu",
     "discrete_gaussian_mu",
     "discrete_gaussian_trace",
     "gaussian_delta",
@@ -33,10 +36,13 @@ __all__ = [
     "gaussian_node_std",
     "gaussian_node_std_gdp",
     "group_cost",
+    "group_of_two",
     "paper_gaussian_mu",
     "row_cost",
     "row_scales",
     "strategy_cost",
+    "traced_delta",
+    "traced_mu",
     "tree_cost",
     "tree_depth",
     "tree_length",

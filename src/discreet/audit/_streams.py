@@ -25,7 +25,7 @@ class PlayedRow(NamedTuple):
     """What one round leaves behind."""
 
     action: F64  # (d,)
-    reward: float
+    reward: float  # its distance from the stated centre
 
     def sums(self) -> F64:
         """What it adds to the part of a release that is looked at."""

@@ -160,9 +160,10 @@ def _many(make: Make, stream: Stream, shape: tuple[int, ...]) -> F64:
 def _play(learner: AuditedLearner, stream: Stream, shown: F64) -> None:
     """Feed a stream to a learner and write down the release before any row and after each part."""
     shown[0] = _seen(learner)
+    centre = learner.mechanism.setting.problem.reward_centre
     for number, part in enumerate(stream.parts, start=1):
         for actions, reward in part:
-            learner.learn(learner.choose(actions), reward)
+            learner.learn(learner.choose(actions), centre + reward)
         shown[number] = _seen(learner)
 
 
@@ -258,7 +259,8 @@ def _continued(makers: Makers, row: PlayedRow, folder: Path) -> F64 | None:
 
 
 def _add(learner: AuditedLearner, row: PlayedRow) -> None:
-    learner.learn(learner.choose(row.action[np.newaxis]), row.reward)
+    centre = learner.mechanism.setting.problem.reward_centre
+    learner.learn(learner.choose(row.action[np.newaxis]), centre + row.reward)
 
 
 def _is_ledger(file: Path) -> bool:

@@ -10,7 +10,7 @@ import typer
 
 from discreet.cli import _console as console
 from discreet.cli import _shared as shared
-from discreet.cli import audit, demo, ledger, plan, replay, reproduce, simulate, variants
+from discreet.cli import audit, card, demo, ledger, plan, replay, reproduce, simulate, variants
 from discreet.errors import DiscreetError
 from discreet.version import __version__
 
@@ -44,6 +44,7 @@ for _command in (
     reproduce.reproduce,
     audit.audit,
     ledger.ledger,
+    card.card,
 ):
     app.command()(_command)
 

@@ -33,7 +33,7 @@ def ledger(
     as_json: AsJson = False,
 ) -> None:
     """Check a learner's ledger; show what was released and what is promised about it."""
-    found = _read("file", file)
+    found = read("file", file)
     other = None if against is None else _compared(found, against)
     if card:
         console.print_json(_card(found))
@@ -93,7 +93,7 @@ def _card(found: "Ledger") -> dict[str, Any]:
 
 
 def _compared(found: "Ledger", against: str) -> dict[str, Any]:
-    other = _read("against", against)
+    other = read("against", against)
     try:
         shared = found.agrees(other)
     except StateFileError as error:
@@ -101,7 +101,16 @@ def _compared(found: "Ledger", against: str) -> dict[str, Any]:
     return {"releases": len(other), "shared": shared, "agrees": True}
 
 
-def _read(option: str, place: str) -> "Ledger":
+def read(option: str, place: str) -> "Ledger":
+    """The ledger at a place, checked; one line on standard error and exit code 1 if it is broken.
+
+    Args:
+        option: what names the place.
+        place: a learner's, or that of its ledger.
+
+    Returns:
+        The ledger.
+    """
     from discreet.learner import read_ledger
 
     if not place or "\0" in place or not Path(place).resolve().name:

@@ -173,7 +173,7 @@ def _replayed(
             raise ValueError("a row of no decision")
         action = rows.bounded_actions(problem, row.action[None], "error")[0]
         made = sums.number
-        sums.add(number, action, rows.bounded_reward(problem, row.reward, "error"), row.noise)
+        sums.add(number, action, rows.stored_reward(problem, row.reward), row.noise)
         if sums.number > made and sums.number >= known:
             found.append(release_of(mechanism, sums, supplied))
     return found

@@ -190,7 +190,7 @@ def _shortened(rows: _F64, limit: float) -> _F64:
 
 
 def bounded_reward(problem: Problem, reward: object, on_violation: OnViolation) -> float:
-    """The reward as a float within ``+-reward_bound``.
+    """The reward's distance from ``reward_centre``, within ``+-reward_bound``.
 
     Args:
         problem: The stated bounds.
@@ -208,15 +208,28 @@ def bounded_reward(problem: Problem, reward: object, on_violation: OnViolation) 
     value = reward if type(reward) is float else _real(reward)
     if not math.isfinite(value):
         raise NotFiniteError("reward", "is NaN or infinite; give a finite number")
-    if abs(value) <= problem.reward_bound:
-        return value
+    distance = value - problem.reward_centre
+    if abs(distance) <= problem.reward_bound:
+        return distance
     if on_violation == "error":
+        stated = f"+-reward_bound={problem.reward_bound:g}"
+        if problem.reward_centre:
+            low = problem.reward_centre - problem.reward_bound
+            high = problem.reward_centre + problem.reward_bound
+            stated = f"{low:g} to {high:g}, the stated range"
         raise OutOfBoundsError(
             "reward",
-            f"is outside +-reward_bound={problem.reward_bound:g}; scale your rewards, state a "
-            "larger reward_bound, or pass on_violation='clip'",
+            f"is outside {stated}; scale your rewards, state a larger reward_bound, or pass "
+            "on_violation='clip'",
         )
-    return math.copysign(problem.reward_bound, value)
+    return math.copysign(problem.reward_bound, distance)
+
+
+def stored_reward(problem: Problem, distance: float) -> float:
+    """A reward's distance from the centre as it was stored; ValueError if it is no such thing."""
+    if not abs(distance) <= problem.reward_bound:
+        raise ValueError("a reward beyond its bound")
+    return distance
 
 
 def _real(reward: object) -> float:

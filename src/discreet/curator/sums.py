@@ -76,7 +76,9 @@ class PrefixSums(ABC):
         self._mechanism = mechanism
         self._source = source
         self._state = state
-        self._reward_bound = mechanism.setting.problem.reward_bound
+        problem = mechanism.setting.problem
+        # What a reward may be to be taken as it is; nothing if something is taken off it first.
+        self._plain_reward = -1.0 if problem.reward_centre else problem.reward_bound
         sharing = mechanism.sharing
         # The paper's learner: every row goes straight into the tree, or into an exact sum, and
         # is its own release. The tree's counter then counts rows as well.
@@ -210,8 +212,8 @@ class PrefixSums(ABC):
         return noise.shape == (draws, self.no_draws.shape[1]) and noise.dtype == self.no_draws.dtype
 
     def bounded_reward(self, reward: object, on_violation: door.OnViolation) -> float:
-        """The reward as a float within its bound."""
-        if type(reward) is float and -self._reward_bound <= reward <= self._reward_bound:
+        """The reward's distance from the stated centre, within its bound."""
+        if type(reward) is float and -self._plain_reward <= reward <= self._plain_reward:
             return reward
         return door.bounded_reward(self._mechanism.setting.problem, reward, on_violation)
 

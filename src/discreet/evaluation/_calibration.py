@@ -83,6 +83,11 @@ def person_cost(law: Law, privacy: Privacy, policies: int) -> float:
     return accounting.upwards(privacy.contributions_per_user * math.sqrt(policies) * row)
 
 
+def total_trace(law: Law, policies: int) -> float:
+    """K: how far all draws together are from rounded Gaussian ones; rounded up."""
+    return accounting.discrete_gaussian_trace(draws=4 * policies, std=float(min(law.stds)))
+
+
 @lru_cache(maxsize=64)
 def calibrated(privacy: Privacy, policies: int) -> Law:
     """The least noise, on the finest grid whose noise can be drawn.

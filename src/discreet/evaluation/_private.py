@@ -8,10 +8,11 @@ computed from the noisy sums by `_release`.
 """
 
 import os
+import secrets
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import _checks as checks
 from discreet.errors import OutOfBoundsError, ParameterError, ShapeError, WrongProcessError
 from discreet.evaluation import _release as release
-from discreet.evaluation._calibration import ARGUMENT, Law, calibrated
+from discreet.evaluation._calibration import ARGUMENT, Law, calibrated, person_cost, total_trace
 from discreet.evaluation._log import Chunk, Log, Subjects, Targets
 from discreet.evaluation._results import Comparison, PrivateValue
 from discreet.mechanism.noise import _sampler as sampler
@@ -29,6 +30,18 @@ from discreet.privacy import Guarantee, Privacy
 I64 = NDArray[np.int64]
 
 _MOST_ROWS = 2**37  # 2^24 steps each stay below 2^62 in a sum
+
+
+class _Held(NamedTuple):
+    """What was added so far. It is replaced as a whole, so an interrupt leaves all of it or none.
+
+    Attributes:
+        rows: how many rounds there are, which is public.
+        sums: of all rows, a line for each policy; None once they are released.
+    """
+
+    rows: int
+    sums: I64 | None
 
 
 class PrivateValues:
@@ -75,8 +88,8 @@ class PrivateValues:
         self._privacy, self._clip = privacy, clip
         self._law = calibrated(privacy, len(self._log.policies))
         self._source = SystemNoise() if noise_source is None else noise_source
-        self._rows = 0
-        self._sums: I64 | None = np.zeros((len(self._log.policies), 4), dtype=np.int64)
+        self._id = secrets.token_hex(16)
+        self._held = _Held(0, np.zeros((len(self._log.policies), 4), dtype=np.int64))
         self._released: I64 | None = None
         self._counts: dict[int | str, int] | None = None
         self._lock, self._process = threading.Lock(), os.getpid()
@@ -84,7 +97,22 @@ class PrivateValues:
     @property
     def rows(self) -> int:
         """How many rounds were added, which is public."""
-        return self._rows
+        return self._held.rows
+
+    @property
+    def id(self) -> str:
+        """What a `Budget` knows them by, 32 hexadecimal digits."""
+        return self._id
+
+    @property
+    def cost(self) -> float:
+        """mu: how far one person's rows move all that is released, in deviations, rounded up."""
+        return person_cost(self._law, self._privacy, len(self._log.policies))
+
+    @property
+    def trace(self) -> float:
+        """K: how far all draws together are from rounded Gaussian ones."""
+        return total_trace(self._law, len(self._log.policies))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -100,9 +128,7 @@ class PrivateValues:
 
     def __repr__(self) -> str:
         state = "secret" if self._released is None else "released"
-        return (
-            f"<PrivateValues of {len(self._log.policies)} policies, {self._rows:,} rows; {state}>"
-        )
+        return f"<PrivateValues of {len(self._log.policies)} policies, {self.rows:,} rows; {state}>"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Refuse copies: each could be released with noise of its own, which costs again."""
@@ -117,7 +143,10 @@ class PrivateValues:
         actions: ArrayLike | None = None,
         subjects: ArrayLike | None = None,
     ) -> None:
-        """Add a chunk of logged rounds.
+        """Add a chunk of logged rounds: all of it, or nothing after an error.
+
+        If an interrupt (Ctrl-C) comes in the middle, look at `rows` before you add the chunk again:
+        a person whose rows are in twice is protected less.
 
         Args:
             rewards: shape (n,).
@@ -141,7 +170,7 @@ class PrivateValues:
         whole = whole_rows(chunk, self._clip, self._law)
         with self._lock:
             sums = self._open()
-            if self._rows + chunk.rewards.size > _MOST_ROWS:
+            if self.rows + chunk.rewards.size > _MOST_ROWS:
                 raise ParameterError("rewards", f"are more than {_MOST_ROWS:,}; release before")
             counts = self._counted(chunk)
             if counts is not None and chunk.subjects is not None:
@@ -150,9 +179,9 @@ class PrivateValues:
                     chunk.subjects.names, np.bincount(chunk.subjects.places).tolist(), strict=True
                 ):
                     counts[name] = counts.get(name, 0) + more
+            # People are counted first: an interrupt in between makes for fewer rows, not for more.
             self._counts = counts
-            self._sums = sums + whole.sum(axis=2)
-            self._rows += chunk.rewards.size
+            self._held = _Held(self.rows + chunk.rewards.size, sums + whole.sum(axis=2))
 
     def release(self, *, level: float = 0.95) -> Comparison:
         """Add noise, once, drop what is exact, and show the values.
@@ -172,17 +201,18 @@ class PrivateValues:
         with self._lock:
             if self._released is None:
                 sums = self._open()
-                if not self._rows:
+                if not self.rows:
                     raise ParameterError("rows", "are missing; add logged rounds first")
                 stds = np.tile(np.array(self._law.stds, dtype=np.int64), len(sums))
                 noise = sampler.draw(self._source, stds, 1).reshape(sums.shape)
-                self._released, self._sums, self._counts = sums + noise, None, None
+                self._released = sums + noise  # from here on it counts as released
             released = self._released
+            self._held, self._counts = _Held(self.rows, None), None
         terms = release.Terms(
             low=self._log.low,
             high=self._log.high,
             clip=self._clip,
-            rows=self._rows,
+            rows=self.rows,
             contributions=self._privacy.contributions_per_user,
             guarantee=self.guarantee,
         )
@@ -200,16 +230,17 @@ class PrivateValues:
             raise WrongProcessError(
                 "values", "were made in another process: a copy could be released twice"
             )
-        if self._sums is None:
+        sums = self._held.sums
+        if self._released is not None or sums is None:
             raise ParameterError(
                 "values",
                 "are released; start new ones, with a budget of their own, for more rounds",
             )
-        return self._sums
+        return sums
 
     def _counted(self, chunk: Chunk) -> dict[int | str, int] | None:
         """How many rows each person has so far; None without subjects."""
-        if self._rows and chunk.rewards.size and (self._counts is None) != (chunk.subjects is None):
+        if self.rows and chunk.rewards.size and (self._counts is None) != (chunk.subjects is None):
             raise ParameterError("subjects", "were given with some chunks only; give all, or none")
         if chunk.subjects is None or self._counts is None:
             return None if chunk.subjects is None else {}

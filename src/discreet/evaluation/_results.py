@@ -5,12 +5,12 @@ An `ExactValue` is computed from people's rewards as they are: it is for the cur
 carries the guarantee of that noise. A `Comparison` holds values of one kind only.
 """
 
-import html
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
+from discreet import _tables
 from discreet.errors import ParameterError
 from discreet.privacy import Guarantee
 
@@ -277,15 +277,11 @@ class Comparison:
         return _FOR_THE_CURATOR
 
     def __str__(self) -> str:
-        rows = self._rows()
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
-        lines.insert(1, "  ".join("-" * width for width in widths))
+        head, *rows = self._rows()
         level = 100 * self.values[0].level
-        return "\n".join([*lines, f"Intervals are at {level:g}%. {self._foot}"])
+        return "\n".join(
+            [_tables.as_text(head, rows), f"Intervals are at {level:g}%. {self._foot}"]
+        )
 
     def __repr__(self) -> str:
         kind = "for the curator only" if self.audience == "curator" else "private"
@@ -293,13 +289,8 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         head, *rows = self._rows()
-        cells = [
-            "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row) + "</tr>"
-            for tag, row in [("th", head), *(("td", row) for row in rows)]
-        ]
         level = 100 * self.values[0].level
-        foot = html.escape(f"Intervals are at {level:g}%. {self._foot}")
-        return f"<table>{''.join(cells)}</table><p>{foot}</p>"
+        return _tables.as_html(head, rows, notes=[f"Intervals are at {level:g}%. {self._foot}"])
 
 
 def _ends(interval: tuple[float, float] | None) -> str:

@@ -260,13 +260,13 @@ def drawn(
     How probable each is goes to ``found``: uniform for a share of all choices, and for the rest
     the action that is best after one of the shifts of the weights.
 
-    Shapes: actions (d, K), a feature a row; shifts (m, d); found (K,), which is filled.
+    Shapes: actions (K, d); shifts (m, d); found (K,), which is filled.
     """
     count = found.size
     found[:] = share / count
     if share < 1.0:
         scores, solved = np.empty(count), np.empty((weights.size, count))
-        score.whiten(actions, 0, weights, lower, bonus, scores, solved)
+        score.whiten(actions.T.copy(), 0, weights, lower, bonus, scores, solved)
         shifted = np.empty(count)
         for at in range(shifts.shape[0]):
             shifted[:] = scores

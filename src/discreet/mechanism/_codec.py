@@ -65,7 +65,7 @@ def from_json(entry: _Entry) -> Mechanism:
         noise=noise_from_json(entry["noise"]),
         confidence=_CONFIDENCES[entry["confidence"]["kind"]](entry["confidence"]),
         guarantee=Guarantee(**guarantee),
-        policy=str(entry.get("policy", "ucb")),  # version 1 files of before had no other
+        policy=str(entry.get("policy", "ucb")),  # the only one when it was not stored
     )
 
 
@@ -159,6 +159,8 @@ def _problem(problem: Problem) -> _Entry:
     entry = _fields(problem)
     if problem.features is None:
         del entry["features"]
+    if not problem.reward_centre:
+        del entry["reward_centre"]
     return entry
 
 

@@ -1,5 +1,6 @@
 """What one person's rounds cost over all releases of Gaussian noise. Knows no rows, only laws."""
 
+import math
 from typing import Protocol, runtime_checkable
 
 from discreet import accounting
@@ -64,3 +65,30 @@ def total_cost(
         lost = feedback.slack(shared, releases=releases, size=size, std=noise.least_steps)
     rounds = strategy.person_cost(releases, contributions, every_round=schedule.every_round)
     return accounting.upwards(accounting.upwards(rounds) * one + lost)
+
+
+def most_draws(problem: Problem, *, strategy: Strategy, releases: int) -> int:
+    """No more draws than this are ever shown; a tree has two nodes a row, with idle draws."""
+    size = int(linalg.packed_size(problem.dim))
+    return size * releases * (4 if strategy.nodes_hold_sums else 1)
+
+
+def least_draw(noise: HasSteps, *, strategy: Strategy, releases: int) -> int:
+    """The smallest parameter of a draw in steps, also where a strategy makes it smaller."""
+    narrowest = feedback.narrowest(strategy.feedback(releases))
+    return max(1, math.floor(noise.least_steps * narrowest))
+
+
+def total_trace(
+    noise: HasTwoScales, problem: Problem, *, strategy: Strategy, releases: int
+) -> float:
+    """K: how far all draws together are from rounded Gaussian ones; 0 for continuous noise.
+
+    See `accounting.discrete_gaussian_trace`.
+    """
+    if not isinstance(noise, HasSteps):
+        return 0.0
+    return accounting.discrete_gaussian_trace(
+        draws=most_draws(problem, strategy=strategy, releases=releases),
+        std=least_draw(noise, strategy=strategy, releases=releases),
+    )

@@ -18,7 +18,7 @@ from discreet.kernels import _sums as sums
 from discreet.kernels import _width as width
 from discreet.kernels._noise import Noise
 from discreet.mechanism._confidence import Confidence, no_table, some_numbers
-from discreet.mechanism._cost import HasSteps, HasTwoScales, total_cost
+from discreet.mechanism._cost import HasSteps, HasTwoScales, total_cost, total_trace
 from discreet.mechanism._grid import Grid
 from discreet.mechanism.noise.sources import NoiseSource
 from discreet.mechanism.schedules import Schedule, every_round
@@ -157,6 +157,19 @@ class Mechanism:
             releases=self.releases,
             neighbours=self.guarantee.neighbours,
             contributions=self.guarantee.contributions_per_user,
+        )
+
+    @cached_property
+    def trace(self) -> float:
+        """K: how far all draws together are from rounded Gaussian ones; 0 for continuous noise.
+
+        See `accounting.discrete_gaussian_trace`: what exact noise costs beyond `cost`.
+        """
+        noise: object = self.noise
+        if self.strategy is None or not isinstance(noise, HasTwoScales):
+            return 0.0
+        return total_trace(
+            noise, self.setting.problem, strategy=self.strategy, releases=self.releases
         )
 
     @cached_property

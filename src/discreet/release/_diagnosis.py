@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from discreet import _tables
 from discreet.errors import ParameterError
 from discreet.release._release import Release
 
@@ -74,6 +75,21 @@ class Diagnosis:
                 "theta_norm, if you can vouch for it, gives narrower intervals."
             )
         return head + said
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("release", f"{self.release:,}"),
+            ("rows", f"{self.rows:,}"),
+            ("rows of the first release", f"{self.first_release:,}"),
+            ("most rounds", f"{self.horizon:,}"),
+        ]
+        if self.known is not None and self.prior_share is not None:
+            rows += [
+                ("known of the best-known direction", f"{100 * self.known:.0f}%"),
+                ("prior's variance, of the stated one", f"{self.prior_share:.3g}"),
+                ("tells actions apart", "yes" if self.distinguishes else "no"),
+            ]
+        return _tables.as_html((), rows, notes=[str(self)])
 
 
 def diagnosis(release: Release) -> Diagnosis:

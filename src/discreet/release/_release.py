@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet import _tables
 from discreet.mechanism import Mechanism
 from discreet.mechanism._read_only import read_only
 from discreet.privacy import Guarantee
@@ -71,4 +72,16 @@ class Release:
         return (
             f"Release(number={self.number}, rows={self.rows}, dim={self.moment.size}, "
             f"variant={self.mechanism.variant!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("rows", f"{self.rows:,}"),
+            ("features", str(self.moment.size)),
+            ("total weight of rows", f"{self.weight:,.6g}"),
+            ("noise, in multiples of one draw", f"{self.spread:.6g}"),
+            ("variant", self.mechanism.variant),
+        ]
+        return _tables.as_html(
+            (), rows, title=f"Release {self.number:,}", notes=[str(self.guarantee)]
         )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 from discreet import _canonical as canonical
 from discreet import _checks as checks
+from discreet import _tables
 from discreet.errors import (
     BrokenLedgerError,
     FileVersionError,
@@ -335,8 +336,21 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger(learner={self.learner!r}, releases={len(self)}, rows={self.rows})"
 
+    def _ends(self) -> list[Entry]:
+        """The first and the last few entries."""
+        return [*self.entries[:_SHOWN], *self.entries[max(_SHOWN, len(self) - _SHOWN) :]]
+
+    def _repr_html_(self) -> str:
+        shown = self._ends()
+        rows = [(f"{one.number:,}", f"{one.rows:,}", one.sha256) for one in shown]
+        if len(shown) < len(self):
+            rows.insert(_SHOWN, ("...", "...", f"{len(self) - len(shown):,} more"))
+        notes = [f"Head: {self.head}", str(self.card.get("text", "The card promises nothing."))]
+        title = f"Learner {self.learner}: {len(self):,} releases, {self.rows:,} rows"
+        return _tables.as_html(("release", "rows", "SHA-256"), rows, title=title, notes=notes)
+
     def __str__(self) -> str:
-        shown = [*self.entries[:_SHOWN], *self.entries[max(_SHOWN, len(self) - _SHOWN) :]]
+        shown = self._ends()
         lines = [f"learner {self.learner}: {len(self)} releases, {self.rows} rows"]
         lines += [f"{entry.number:>10} {entry.rows:>14} {entry.sha256}" for entry in shown]
         if len(shown) < len(self):

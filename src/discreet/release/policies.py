@@ -82,7 +82,8 @@ class PosteriorUCB:
         if actions.ndim == 3:  # noqa: PLR2004
             return release.posterior.probabilities(actions, self._rule)
         found = np.empty(len(actions))
-        release.posterior.drawn(actions, self._rule, 0.0, found)
+        offered = np.ascontiguousarray(actions, dtype=np.float64)
+        release.posterior.drawn(offered, self._rule, 0.0, found)
         return found
 
     def choose(self, release: Release, actions: _F64) -> Choice:

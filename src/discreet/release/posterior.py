@@ -5,6 +5,7 @@ beforehand, and the Gram matrix to be what it likely is without its noise (docs/
 its intervals are Bayesian. What is proven of the parameter is in `confidence`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,8 +18,11 @@ from discreet import _checks as checks
 from discreet.errors import NotFiniteError, ShapeError
 from discreet.kernels import _posterior as kernel
 from discreet.mechanism._read_only import read_only
+from discreet.release import _views
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from discreet.release._release import Release
 
 __all__ = ["Estimate", "Posterior", "posterior"]
@@ -39,6 +43,26 @@ class Estimate(NamedTuple):
     low: _F64
     high: _F64
 
+    def plot(self, ax: "Axes | None" = None, labels: Sequence[str] | None = None) -> "Axes":
+        """Draw the estimates with their intervals, the first on top.
+
+        Args:
+            ax: matplotlib axes to draw on; a figure of its own if left out.
+            labels: a name for each action; its place if left out.
+
+        Returns:
+            The axes; their figure is ``.figure``.
+
+        Raises:
+            ParameterError: There are not as many labels as actions.
+        """
+        return _views.draw_intervals(
+            self.estimate, self.low, self.high, ax=ax, labels=labels, name="mean reward"
+        )
+
+    def _repr_html_(self) -> str:
+        return _views.intervals_html("action", *self)
+
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
@@ -53,6 +77,7 @@ class Posterior:
         prior: the variance that a direction is taken to have had before the release.
         stated: the same by the stated bounds; ``prior`` is below it if the release says so.
         known: how much is known of the direction of which most is: 0 nothing, 1 everything.
+        offset: what is added to estimates, the stated ``reward_centre``.
     """
 
     centre: _F64
@@ -63,6 +88,7 @@ class Posterior:
     prior: float
     stated: float
     known: float
+    offset: float = 0.0
 
     def __post_init__(self) -> None:
         """Make the arrays read-only: this is a fact about a release."""
@@ -104,8 +130,40 @@ class Posterior:
         if not np.isfinite(sets).all():
             raise NotFiniteError("actions", "must be finite")
         reach = float(-ndtri((1 - checks.probability("level", level)) / 2))
-        middle, widths = sets @ self.centre, reach * self.deviations(sets)
+        middle, widths = self.offset + sets @ self.centre, reach * self.deviations(sets)
         return Estimate(middle, middle - widths, middle + widths)
+
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        labels: Sequence[str] | None = None,
+        *,
+        level: float = 0.95,
+    ) -> "Axes":
+        """Draw the parameter's entries with intervals, the first on top.
+
+        Args:
+            ax: matplotlib axes to draw on; a figure of its own if left out.
+            labels: a name for each feature; its place if left out.
+            level: the probability that the posterior gives an interval.
+
+        Returns:
+            The axes; their figure is ``.figure``.
+
+        Raises:
+            ParameterError: There are not as many labels as features.
+        """
+        entries = self.estimate(np.eye(self.centre.size), level=level)
+        return _views.draw_intervals(*entries, ax=ax, labels=labels, name="parameter")
+
+    def _repr_html_(self) -> str:
+        entries = self.estimate(np.eye(self.centre.size))
+        title = f"Posterior of release {self.number:,}, {self.rows:,} rows"
+        note = (
+            "Bayesian intervals at 95%. Of the best-known direction "
+            f"{100 * self.known:.0f}% of the prior variance is gone."
+        )
+        return _views.intervals_html("feature", *entries, title=title, note=note)
 
     @property
     def distinguishes(self) -> bool:
@@ -134,8 +192,7 @@ class Posterior:
             Its index.
         """
         known = self._plans.get(rule) or self._plan(rule)
-        features = actions.T.copy()
-        return int(kernel.drawn(features, self.weights, self.factor, *known, coin, found))
+        return int(kernel.drawn(actions, self.weights, self.factor, *known, coin, found))
 
     def probabilities(self, sets: _F64, rule: tuple[float, float, float, float]) -> _F64:
         """How probable each action of many decision sets is, under such a rule.
@@ -206,4 +263,5 @@ def posterior(release: "Release", *, halvings: int = kernel.HALVINGS) -> Posteri
         prior=float(figures[kernel.PRIOR]),
         stated=known.prior,
         known=float(figures[kernel.KNOWN]),
+        offset=mechanism.setting.problem.reward_centre,
     )

@@ -85,16 +85,60 @@ class Table:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and what is to be said of each."""
+    """Names and what is to be said of each.
+
+    Attributes:
+        items: the names and the texts.
+        compact: whether a name and its text share a line where there is room.
+    """
 
     items: tuple[tuple[str, str], ...]
+    compact: bool = False
 
     def html(self) -> str:
         """As a definition list."""
         pairs = "\n".join(
             f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in self.items
         )
-        return f"<dl>\n{pairs}\n</dl>"
+        kind = ' class="compact"' if self.compact else ""
+        return f"<dl{kind}>\n{pairs}\n</dl>"
+
+
+@dataclass(frozen=True)
+class Points:
+    """A list of short texts."""
+
+    items: tuple[str, ...]
+
+    def html(self) -> str:
+        """As a list."""
+        items = "\n".join(f"<li>{escape(item)}</li>" for item in self.items)
+        return f'<ul class="points">\n{items}\n</ul>'
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Lines for a terminal."""
+
+    lines: tuple[str, ...]
+
+    def html(self) -> str:
+        """As they are to be typed; a long line is broken in sight only."""
+        return f"<pre><code>{escape(chr(10).join(self.lines))}</code></pre>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folded:
+    """A block that is shown when its summary is clicked."""
+
+    summary: str
+    block: Block
+
+    def html(self) -> str:
+        """As an element that opens without a script."""
+        return (
+            f"<details><summary>{escape(self.summary)}</summary>\n{self.block.html()}\n</details>"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

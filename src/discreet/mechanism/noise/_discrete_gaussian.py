@@ -21,7 +21,7 @@ from discreet.kernels import _linalg as linalg
 from discreet.kernels._discrete_gaussian import REACH
 from discreet.kernels._noise import Noise
 from discreet.mechanism import _feedback as feedback
-from discreet.mechanism._cost import total_cost
+from discreet.mechanism._cost import least_draw, most_draws, total_cost
 from discreet.mechanism._grid import COARSEST, FINEST, LARGEST_STD, ROOM, Grid
 from discreet.mechanism._mechanism import NodeNoise
 from discreet.mechanism.noise import _sampler as sampler
@@ -142,14 +142,9 @@ class Use(NamedTuple):
         return max(1, self.schedule.count(self.setting.horizon))
 
     @property
-    def size(self) -> int:
-        """How many entries a packed row has."""
-        return int(linalg.packed_size(self.setting.problem.dim))
-
-    @property
     def draws(self) -> int:
-        """No more draws than this are ever shown; a tree has two nodes a row, with idle draws."""
-        return self.size * self.releases * (4 if self.strategy.nodes_hold_sums else 1)
+        """No more draws than this are ever shown."""
+        return most_draws(self.setting.problem, strategy=self.strategy, releases=self.releases)
 
     @property
     def feedback(self) -> feedback.Feedback | None:
@@ -198,8 +193,8 @@ def _certified(
     noise: GaussianNoise, found: DiscreteGaussianNoise, use: Use
 ) -> DiscreteGaussianNoise:
     """Enlarge the noise until the accounting of the discrete Gaussian meets the target."""
-    least = math.floor(found.least_steps * feedback.narrowest(use.feedback))
-    budget = accounting.discrete_gaussian_mu(use.privacy, draws=use.draws, std=max(1, least))
+    least = least_draw(found, strategy=use.strategy, releases=use.releases)
+    budget = accounting.discrete_gaussian_mu(use.privacy, draws=use.draws, std=least)
     for margin in (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6):
         cost = _cost(found, use)
         if cost <= budget:
