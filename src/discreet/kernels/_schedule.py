@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from discreet.kernels._compiling import kernel
+from discreet.kernels._compiling import reproducible
 
 NEVER = 2**62  # later than any row
 
@@ -20,7 +20,7 @@ class Timing(NamedTuple):
     batch: float
 
 
-@kernel
+@reproducible
 def following(timing: Timing, rows: int) -> int:
     """How many rows the next release will hold, where the last one held ``rows`` (0: none yet)."""
     if rows < timing.start:
@@ -29,7 +29,7 @@ def following(timing: Timing, rows: int) -> int:
     return min(rows + max(1, int(min(step, NEVER - rows))), NEVER)
 
 
-@kernel
+@reproducible
 def time_of(timing: Timing, number: int) -> int:
     """How many rows release ``number`` (from 1) holds."""
     rows = following(timing, 0)
@@ -38,7 +38,7 @@ def time_of(timing: Timing, number: int) -> int:
     return rows
 
 
-@kernel
+@reproducible
 def count(timing: Timing, horizon: int) -> int:
     """How many releases there are within a horizon."""
     releases = 0
