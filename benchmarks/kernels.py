@@ -54,22 +54,22 @@ def _next_set(count, state, world):  # noqa: ANN001, ANN202
 
 
 @numba.njit
-def _factor(count, packed, lower):  # noqa: ANN001, ANN202
+def _factor(count, packed, firsts, lower):  # noqa: ANN001, ANN202
     for _ in range(count):
-        linalg.factor(packed, 1.0, 1.0, lower)
+        linalg.factor(packed, 1.0, 1.0, firsts, lower)
 
 
 @numba.njit
-def _forward(count, lower, vector):  # noqa: ANN001, ANN202
+def _forward(count, lower, firsts, vector):  # noqa: ANN001, ANN202
     for _ in range(count):
         vector[:] = 1.0  # or else it would shrink to nothing
-        linalg.forward(lower, vector)
+        linalg.forward(lower, firsts, vector)
 
 
 @numba.njit
-def _best(count, actions, centre, lower, scores):  # noqa: ANN001, ANN202
+def _best(count, actions, centre, lower, firsts, scores):  # noqa: ANN001, ANN202, PLR0917
     for _ in range(count):
-        score.best(actions, 0, centre, lower, 1.0, scores)
+        score.best(actions, 0, centre, lower, firsts, 1.0, scores)
 
 
 @numba.njit
@@ -82,9 +82,9 @@ def _step(count, nodes, totals, row, fresh):  # noqa: ANN001, ANN202
 
 
 @numba.njit
-def _draw_nodes(count, state, law, dim, nodes, scratch):  # noqa: ANN001, ANN202, PLR0917
+def _draw_nodes(count, state, law, firsts, nodes, scratch):  # noqa: ANN001, ANN202, PLR0917
     for _ in range(count):
-        rounds.draw_nodes(state, law, dim, nodes, scratch)
+        rounds.draw_nodes(state, law, firsts, nodes, scratch)
 
 
 def normals() -> Iterator[Line]:
@@ -107,20 +107,21 @@ def algebra() -> Iterator[Line]:
     rng = np.random.default_rng(0)
     for dim, count in SIZES:
         rows = rng.standard_normal((4 * dim, dim))
-        packed = np.empty(linalg.packed_size(dim))
-        linalg.pack(rows.T @ rows, rows.sum(axis=0), packed)
+        firsts = linalg.firsts_of((dim,))
+        packed = np.empty(linalg.packed_size(firsts))
+        linalg.pack(rows.T @ rows, rows.sum(axis=0), firsts, packed)
         lower, vector = np.zeros((dim, dim)), np.ones(dim)
-        yield f"linalg.factor, d={dim}", best(_factor, packed, lower), "call"
-        yield f"linalg.forward, d={dim}", best(_forward, lower, vector), "call"
+        yield f"linalg.factor, d={dim}", best(_factor, packed, firsts, lower), "call"
+        yield f"linalg.forward, d={dim}", best(_forward, lower, firsts, vector), "call"
         actions = rng.standard_normal((dim, count))
-        cost = best(_best, actions, vector, lower, np.empty(count))
+        cost = best(_best, actions, vector, lower, firsts, np.empty(count))
         yield f"score.best, d={dim}, K={count}", cost, "call"
 
 
 def trees() -> Iterator[Line]:
     """A step of the tree with its carries; its noise is not drawn here."""
     for dim, levels in ((5, 0), (5, 17), (5, 26), (50, 26)):
-        size = linalg.packed_size(dim)
+        size = linalg.packed_size(linalg.firsts_of((dim,)))
         nodes, totals = np.zeros((levels, size)), np.zeros((levels + 1, size))
         cost = best(_step, nodes, totals, np.full(size, 1e-3), np.zeros((2 * levels, size)))
         yield f"tree.step, d={dim}, {levels} levels", cost, "row"
@@ -131,9 +132,10 @@ def noise() -> Iterator[Line]:
     for dim in (5, 50):
         for name, dof in (("gaussian", 0.0), ("wishart", 1000.0)):
             law = Noise(scale=1.0, moment_scale=1.0, dof=dof)
-            nodes = np.empty((2, linalg.packed_size(dim)))
+            firsts = linalg.firsts_of((dim,))
+            nodes = np.empty((2, linalg.packed_size(firsts)))
             scratch = np.empty(len(nodes) * (dim * (dim + 1) // 2 + 2 * dim))
-            cost = best(_draw_nodes, _state(), law, dim, nodes, scratch)
+            cost = best(_draw_nodes, _state(), law, firsts, nodes, scratch)
             yield f"rounds.draw_nodes, {name}, d={dim}", cost / 2, "node"
 
 

@@ -54,7 +54,7 @@ class AsSimulated:
             if self.rule.dither > 0.0:
                 which = int(random.below(self.state, posterior.TILTS))
                 scale = self.rule.dither / math.sqrt(known.prior)
-                posterior.tilt(release.number, which, known.factor, scale, shift)
+                posterior.tilt(release.number, which, known.factor, known.firsts, scale, shift)
             unit = np.tril(known.factor, -1) + np.eye(len(known.factor))
             centre = known.centre + np.linalg.solve(unit.T, shift)
             bonus = self.rule.deviations

@@ -47,9 +47,10 @@ def whitened_distance(first: F64, second: F64, case: Case) -> float:
     last entry; the moment vector is its last row.
     """
     dim = first.size - 1
-    change, other = np.empty(linalg.packed_size(dim)), np.empty(linalg.packed_size(dim))
-    linalg.pack_row(first[:-1], float(first[-1]), change)
-    linalg.pack_row(second[:-1], float(second[-1]), other)
+    firsts = linalg.firsts_of((dim,))
+    change, other = (np.empty(linalg.packed_size(firsts)) for _ in range(2))
+    linalg.pack_row(first[:-1], float(first[-1]), firsts, change)
+    linalg.pack_row(second[:-1], float(second[-1]), firsts, other)
     rows, columns = (index[:-1] for index in np.tril_indices(dim + 1))
     deviations = np.where(rows == columns, math.sqrt(2) * case.gram_std, case.gram_std)
     deviations = np.where(rows == dim, case.moment_std, deviations)

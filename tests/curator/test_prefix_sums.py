@@ -118,7 +118,9 @@ def test_a_window_is_the_faded_sum_of_rounded_rows_far_beyond_the_last_bit() -> 
             kept = Fraction(last, turn)
             window = [kept * a + b for a, b in zip(window, waiting, strict=True)]
             waiting, last = [Fraction(0)] * 9, turn
-            steps = [Fraction(step) for step in mechanism.grid.steps(3).tolist()]
+            steps = [
+                Fraction(step) for step in mechanism.grid.steps(mechanism.setting.problem).tolist()
+            ]
             found = [Fraction(int(w), 2**40) for w in held.arrays()["nodes"][0]]
             for value, exact, step in zip(found, window, steps, strict=True):
                 assert 0 <= exact / step - value <= held.number * Fraction(1, 2**40)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
+from discreet.kernels import _linalg as linalg
 from discreet.kernels import _posterior as posterior
 from discreet.kernels._posterior import Known, Noise
 
@@ -21,8 +22,14 @@ DIM = 6
 
 def known_for(blocks: tuple[int, ...] = (DIM,), **more: float) -> Known:
     facts = {"variance": 0.25, "theta_norm": 1.0, "square": 1.0, "prior": 2.0 / sum(blocks)}
-    starts = np.cumsum((0, *blocks))
-    return Known(**{**facts, **more}, starts=starts, halvings=posterior.HALVINGS)
+    firsts = linalg.firsts_of(blocks)
+    return Known(**{**facts, **more}, firsts=firsts, halvings=posterior.HALVINGS)
+
+
+def parts(known: Known) -> list[tuple[int, int]]:
+    """Where blocks start and end."""
+    starts = np.unique(known.firsts).tolist()
+    return list(zip(starts, [*starts[1:], known.firsts.size], strict=True))
 
 
 class Filled:
@@ -39,6 +46,7 @@ class Filled:
         np.testing.assert_array_equal(gram, given[0])
         np.testing.assert_array_equal(moment, given[1])
         self.prior, self.known = self.figures
+        self.firsts = known.firsts
 
     @property
     def precision(self) -> F64:
@@ -73,7 +81,7 @@ def dense(
     """
     dim = moment.size
     spectra, bases = [], []
-    for start, stop in zip(known.starts, known.starts[1:], strict=False):
+    for start, stop in parts(known):
         values, vectors = np.linalg.eigh(gram[start:stop, start:stop])
         std = math.sqrt(2) * noise.gram_std
         values = drawn_together(values, noise.gram_std)
@@ -82,7 +90,7 @@ def dense(
     total = sum(part.sum() for part in spectra)
     shrink = min(1.0, noise.weight * known.square / total)
     information, pull, likelihood, most = np.zeros((dim, dim)), np.zeros(dim), 0.0, 0.0
-    for at, (start, stop) in enumerate(zip(known.starts, known.starts[1:], strict=False)):
+    for at, (start, stop) in enumerate(parts(known)):
         size = stop - start
         likely = (bases[at] * (shrink * spectra[at])) @ bases[at].T
         length = min(known.theta_norm**2, prior * size)
@@ -110,12 +118,12 @@ def a_release(
     rng: np.random.Generator, known: Known, noise: Noise, rows: int, length: float
 ) -> tuple[F64, F64]:
     """Rows within one block each, rewards of a parameter of this length, and noise."""
-    dim = int(known.starts[-1])
+    dim = known.firsts.size
     theta = rng.standard_normal(dim)
     theta *= length / np.linalg.norm(theta)
     gram, moment = np.zeros((dim, dim)), np.zeros(dim)
-    for start, stop in zip(known.starts, known.starts[1:], strict=False):
-        actions = rng.standard_normal((rows // (len(known.starts) - 1), stop - start))
+    for start, stop in parts(known):
+        actions = rng.standard_normal((rows // len(parts(known)), stop - start))
         actions /= np.linalg.norm(actions, axis=1, keepdims=True)
         rewards = actions @ theta[start:stop]
         rewards += math.sqrt(known.variance) * rng.standard_normal(len(actions))
@@ -303,7 +311,7 @@ def tilts(number: int, found: Filled, scale: float) -> F64:
     shifts = []
     for at in range(posterior.TILTS):
         out = np.empty(found.centre.size)
-        posterior.tilt(number, at, found.lower, scale, out)
+        posterior.tilt(number, at, found.lower, found.firsts, scale, out)
         shifts.append(np.linalg.solve(unit.T, out))
     return np.array(shifts)
 
@@ -346,9 +354,9 @@ def test_probabilities_are_how_many_tilts_an_action_wins(
     found, number, bonus = some_posterior(3, dim), 5, 1.2
     actions = np.random.default_rng(4).standard_normal((count, dim))
     probabilities = np.empty(count)
-    given = posterior.tilts(number, found.lower, scale)
+    given = posterior.tilts(number, found.lower, found.firsts, scale)
     assert given.shape == ((posterior.TILTS if scale else 1), dim)
-    args = (found.weights, found.lower, bonus, given, share)
+    args = (found.weights, found.lower, found.firsts, bonus, given, share)
     posterior.drawn(actions, *args, 0.5, probabilities)
     wins = np.zeros(count)
     shifts = tilts(number, found, scale)
@@ -370,8 +378,8 @@ def test_a_coin_stands_for_the_action_whose_share_it_falls_in() -> None:
     found = some_posterior(3)
     actions = np.random.default_rng(4).standard_normal((40, DIM))
     probabilities = np.empty(40)
-    given = posterior.tilts(5, found.lower, 30.0)
-    args = (found.weights, found.lower, 1.2, given, 0.0)
+    given = posterior.tilts(5, found.lower, found.firsts, 30.0)
+    args = (found.weights, found.lower, found.firsts, 1.2, given, 0.0)
     coins = (np.arange(3200) + 0.5) / 3200
     drawn = [posterior.drawn(actions, *args, coin, probabilities) for coin in coins.tolist()]
     counts = np.bincount(drawn, minlength=40)

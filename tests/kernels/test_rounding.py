@@ -16,9 +16,10 @@ def rounded(action: list[float], reward: float) -> tuple[int, list[int]]:
 
 
 def packed(action: list[float], reward: float) -> bool:
-    row = np.empty(linalg.packed_size(len(action)), dtype=np.int64)
+    row = np.empty(linalg.packed_size(linalg.firsts_of((len(action),))), dtype=np.int64)
     largest = 2**40
-    return bool(rounding.packed(np.array(action), reward, PER, PER, largest, 2**20, row))
+    firsts = linalg.firsts_of((len(action),))
+    return bool(rounding.packed(np.array(action), reward, PER, PER, largest, 2**20, firsts, row))
 
 
 def test_a_row_is_rounded_towards_zero() -> None:

@@ -48,7 +48,15 @@ def chosen(actions: F64, theta: F64, gram: F64, bonus: float, *, start: int = 0)
     before = columns.copy()
     scores = np.full(count, np.nan)
     weights = weights_of(theta, lower)
-    winner = score.best(columns, start, weights, as_kernels_take_it(lower), bonus, scores)
+    winner = score.best(
+        columns,
+        start,
+        weights,
+        as_kernels_take_it(lower),
+        linalg.firsts_of((len(columns),)),
+        bonus,
+        scores,
+    )
     np.testing.assert_array_equal(columns, before)
     return winner
 
@@ -94,7 +102,15 @@ def test_every_action_has_its_dense_score(dim: int, bonus: float, count: int) ->
     columns, theta = rng.standard_normal((dim, 13 + count)), rng.standard_normal(dim)
     scores = np.full(count, np.nan)
     weights = weights_of(theta, lower)
-    winner = score.best(columns, 13, weights, as_kernels_take_it(lower), bonus, scores)
+    winner = score.best(
+        columns,
+        13,
+        weights,
+        as_kernels_take_it(lower),
+        linalg.firsts_of((len(columns),)),
+        bonus,
+        scores,
+    )
     expected = dense_scores(columns[:, 13:].T, theta, gram, bonus)
     np.testing.assert_allclose(scores, expected, rtol=1e-10, atol=1e-10)
     assert winner == expected.argmax()
@@ -173,7 +189,7 @@ def drawn_weights(centre: F64, lower: F64, scale: float, normals: F64) -> F64:
 def sampled(centre: F64, lower: F64, scale: float, normals: F64) -> F64:
     """The parameter behind such a draw."""
     theta = drawn_weights(centre, lower, scale, normals)
-    linalg.backward(as_kernels_take_it(lower), theta)
+    linalg.backward(as_kernels_take_it(lower), linalg.firsts_of((len(lower),)), theta)
     return theta
 
 
@@ -200,7 +216,8 @@ def test_a_draw_of_the_weights_chooses_the_best_action_for_its_parameter(
     assume(count == 1 or ordered[-1] - ordered[-2] > 1e-9)
     drawn = drawn_weights(centre, lower, scale, normals)
     columns, scores = np.ascontiguousarray(actions.T), np.full(count, np.nan)
-    winner = score.best(columns, 0, drawn, as_kernels_take_it(lower), 0.0, scores)
+    factor, firsts = as_kernels_take_it(lower), linalg.firsts_of((len(columns),))
+    winner = score.best(columns, 0, drawn, factor, firsts, 0.0, scores)
     assert winner == expected.argmax()
 
 

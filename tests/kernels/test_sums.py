@@ -26,7 +26,7 @@ from helpers import TARGET, restarted, seeded, unit_rows
 F64 = NDArray[np.float64]
 
 HORIZON, DIM = 90, 2
-SIZE = linalg.packed_size(DIM)
+SIZE = linalg.packed_size(linalg.firsts_of((DIM,)))
 
 SCHEDULES = {
     "every round": every_round(),

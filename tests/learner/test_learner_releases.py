@@ -186,9 +186,9 @@ def test_the_difference_of_releases_never_shows_their_rows(
         variant=private_variant,
         noise=noise_of(private_variant),
     )
-    drawn = learner.mechanism.noise.draw(SystemNoise(), 3, 200)
+    drawn = learner.mechanism.noise.draw(SystemNoise(), learner.mechanism.firsts, 200)
     grid = learner.mechanism.grid
-    node = (drawn if grid is None else drawn * grid.steps(3)).std(axis=0).min()
+    node = (drawn if grid is None else drawn * grid.steps(problem)).std(axis=0).min()
     action = np.array([0.6, 0.8, 0.0])
     for _ in range(64):
         before = learner.release

@@ -84,10 +84,11 @@ def play(  # noqa: PLR0917  # compiled functions take positions only
 ) -> None:
     """Play one run by the rule of the upper confidence bound; the worst excess at each release."""
     dim, size = world.theta.size, state.batch.size
+    firsts = np.zeros(dim, np.int64)  # one block
     fresh = np.empty((max(1, sums.first_draws(sharing)), size))
     scratch = np.empty(len(fresh) * (dim * (dim + 1) // 2 + 2 * dim))
     first = fresh[: sums.first_draws(sharing)]
-    rounds.draw_nodes(noise_state, law, dim, first, scratch)
+    rounds.draw_nodes(noise_state, law, firsts, first, scratch)
     sums.begin(sharing, state, first)
     basis, gram = np.empty((dim, dim)), np.empty((dim, dim))
     weights, moment, noise, bias = np.empty(dim), np.empty(dim), np.empty(dim), np.empty(dim)
@@ -100,12 +101,12 @@ def play(  # noqa: PLR0917  # compiled functions take positions only
             action[i] = world.actions[i, chosen]
         mean = world.means[chosen]
         reward = arms.reward(world_state, mean, world.reward_std, world.reward_bound)
-        linalg.pack_row(action, reward, row)
+        linalg.pack_row(action, reward, firsts, row)
         starting = fresh[: sums.next_draws(sharing, timing, state)]
-        rounds.draw_nodes(noise_state, law, dim, starting, scratch)
+        rounds.draw_nodes(noise_state, law, firsts, starting, scratch)
         if sums.step(sharing, timing, state, row, starting, excesses.size):
             number = state.number[0]
-            linalg.unpack(state.totals[0], 0.0, gram, moment)
+            linalg.unpack(state.totals[0], 0.0, firsts, gram, moment)
             heaviest = 1.0
             if sharing.kind == sums.WINDOWS:
                 heaviest = windows.largest_weight(sharing.filter, timing, number)

@@ -327,7 +327,7 @@ def test_draws_are_enlarged_by_at_least_one_over_gamma(schedule: Schedule) -> No
         moment_steps=23_456,
         grid=WINDOWS.mechanism(setting(), PAPER, noise="exact").grid,
     )
-    base = law.parameters_packed(3)
+    base = law.parameters_packed(linalg.firsts_of((3,)))
     for number in range(1, 61 if schedule.ratio == 1.0 else 501):
         now = schedule.after(before)
         step = Step(before, now, schedule.after(now))
@@ -337,7 +337,9 @@ def test_draws_are_enlarged_by_at_least_one_over_gamma(schedule: Schedule) -> No
         assert spread == pytest.approx(math.sqrt(square), rel=1e-12)
         assert shared.narrowest <= spread <= shared.widest
         if number % 50 == 1:
-            for large, small in zip(law.parameters_packed(3, spread), base, strict=True):
+            for large, small in zip(
+                law.parameters_packed(linalg.firsts_of((3,)), spread), base, strict=True
+            ):
                 assert Fraction(int(large)) ** 2 >= int(small) ** 2 * square
                 assert large <= math.ceil(small * spread * (1 + 1e-12))
         before = now
@@ -395,7 +397,7 @@ def test_noise_for_another_step_is_refused() -> None:
         held.add(number, *row, held.draw(held.position))
     position = held.position
     right = held.draw(position)
-    assert right.shape == (1, linalg.packed_size(3))
+    assert right.shape == (1, linalg.packed_size(linalg.firsts_of((3,))))
     for wrong in (held.no_draws, np.vstack([right, right]), right.astype(float)):
         with pytest.raises(ParameterError, match="noise: was drawn for another step"):
             held.add(3, *row, wrong)

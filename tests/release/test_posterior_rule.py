@@ -77,7 +77,7 @@ def by_hand(rule: PosteriorUCB, release: Release, actions: F64) -> F64:
     bonus = rule.deviations + rule.growth * math.sqrt(math.log(release.rows) / release.moment.size)
     for at in range(kernel.TILTS):
         shift = np.empty(DIM)
-        kernel.tilt(release.number, at, known.factor, scale, shift)
+        kernel.tilt(release.number, at, known.factor, known.firsts, scale, shift)
         centre = known.centre + np.linalg.solve(unit.T, shift)
         wins[(actions @ centre + bonus * widths).argmax()] += 1
     share = rule.uniform

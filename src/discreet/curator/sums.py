@@ -117,7 +117,7 @@ class PrefixSums(ABC):
         if (released and timing.count(released - 1) == number) or rows >= timing.after(released):
             raise ValueError("the last release was at another time")
         # Before anything is allocated: it is then no larger than what the file holds.
-        if arrays["batch"].size != linalg.packed_size(mechanism.setting.problem.dim):
+        if arrays["batch"].size != mechanism.packed_size:
             raise ValueError("the sums have another shape than their mechanism")
         state = cls._empty(mechanism, number)
         for name in _ARRAYS:
@@ -282,12 +282,12 @@ class FloatSums(PrefixSums):
 
     def unpack(self, shift: float, gram: _F64, moment: _F64) -> None:
         """Write out the release; see `PrefixSums`."""
-        linalg.unpack(self._state.totals[0], shift, gram, moment)
+        linalg.unpack(self._state.totals[0], shift, self._mechanism.firsts, gram, moment)
 
     def _add(self, position: Position, action: _F64, reward: float, noise: _F64) -> None:
         mechanism, state = self._mechanism, self._state
         row = np.empty(state.batch.size)
-        linalg.pack_row(action, reward, row)
+        linalg.pack_row(action, reward, mechanism.firsts, row)
         if self._plain:
             last = mechanism.releases
             tree.step(state.nodes, state.idle, state.totals, state.number, row, noise, last)
@@ -302,7 +302,7 @@ class FloatSums(PrefixSums):
         noise = self._mechanism.noise
         if noise is None or draws == 0:
             return self.no_draws
-        return noise.draw(self._source, self._mechanism.setting.problem.dim, draws)
+        return noise.draw(self._source, self._mechanism.firsts, draws)
 
     @classmethod
     def _empty(cls, mechanism: Mechanism, number: int = 0) -> kernel.Sums:
@@ -324,11 +324,11 @@ class IntegerSums(PrefixSums):
         problem, grid = mechanism.setting.problem, mechanism.noise.grid
         self._noise = mechanism.noise
         self._feedback = mechanism.strategy.feedback(mechanism.releases)
-        self._stds = self._noise.parameters_packed(problem.dim)
+        self._stds = self._noise.parameters_packed(mechanism.firsts)
         self._per_action, self._per_reward = 1.0 / grid.action_step, 1.0 / grid.reward_step
         self._largest_square = grid.largest_square(problem)
         self._largest_reward = grid.largest_reward(problem)
-        self._units = grid.steps(problem.dim)
+        self._units = grid.steps(problem)
         for held in (state.nodes, state.idle, state.totals, state.batch):
             most = {np.dtype(np.int64): ROOM, np.dtype(object): _WIDEST}.get(held.dtype)
             if most is not None and ((held > most) | (held < -most)).any():
@@ -337,7 +337,7 @@ class IntegerSums(PrefixSums):
     def unpack(self, shift: float, gram: _F64, moment: _F64) -> None:
         """Write out the release; see `PrefixSums`. Here floating point begins."""
         total = self._state.totals[0].astype(np.float64) * self._units
-        linalg.unpack(total, shift, gram, moment)
+        linalg.unpack(total, shift, self._mechanism.firsts, gram, moment)
 
     @property
     def gathers(self) -> bool:
@@ -351,7 +351,13 @@ class IntegerSums(PrefixSums):
         done = 0
         while done < len(rewards):
             done += kernel.gather_rounded(
-                actions[done:], rewards[done:], *units, *largest, batch, rows
+                actions[done:],
+                rewards[done:],
+                *units,
+                *largest,
+                self._mechanism.firsts,
+                batch,
+                rows,
             )
             if done < len(rewards):  # this one is too long by a trace
                 kernel.gather(batch, rows, self._rounded(actions[done], float(rewards[done])))
@@ -390,7 +396,8 @@ class IntegerSums(PrefixSums):
         """The packed row in whole steps, within the bounds exactly."""
         row = np.empty(self._stds.size, dtype=np.int64)
         units, most = (self._per_action, self._per_reward), self._largest_reward
-        if rounding.packed(action, reward, *units, self._largest_square, most, row):
+        firsts = self._mechanism.firsts
+        if rounding.packed(action, reward, *units, self._largest_square, most, firsts, row):
             return row
         # Too long by a trace: `rows` has seen it before.
         steps = np.empty(action.size + 1, dtype=np.int64)
@@ -398,7 +405,7 @@ class IntegerSums(PrefixSums):
             raise ParameterError("actions", "or a reward is far outside its bounds")
         steps[:-1] = shortened(steps[:-1], self._largest_square)
         steps[-1] = min(most, max(-most, int(steps[-1])))
-        linalg.pack_row(steps[:-1], steps[-1], row)
+        linalg.pack_row(steps[:-1], steps[-1], firsts, row)
         return row
 
     def _draw(self, draws: int, position: Position) -> _I64:
@@ -409,7 +416,7 @@ class IntegerSums(PrefixSums):
         if self._feedback is not None:
             spread = self._feedback.spread(position.number + 1, self._times(position))
         if spread != 1.0:
-            stds = self._noise.parameters_packed(self._mechanism.setting.problem.dim, spread)
+            stds = self._noise.parameters_packed(self._mechanism.firsts, spread)
         return sampler.draw(self._source, stds, draws)
 
     @classmethod

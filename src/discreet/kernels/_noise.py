@@ -9,9 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.kernels import _linalg as linalg
 from discreet.kernels._compiling import kernel
 
 F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
 
 
 class Noise(NamedTuple):
@@ -23,26 +25,29 @@ class Noise(NamedTuple):
 
 
 @kernel
-def symmetric_gaussian(nodes: F64, std: float, moment_std: float, dim: int) -> None:
+def symmetric_gaussian(nodes: F64, std: float, moment_std: float, firsts: I64) -> None:
     """Scale standard normals in place: ``std`` off the diagonal, sqrt(2)*std on it.
 
     Paper: sec:dp-gauss, Z = (Z' + Z'^T)/sqrt(2). The doubled diagonal carries the proof (E1). The
     moment has a scale of its own.
 
-    Shapes: nodes (count, d(d+3)/2), one packed node a row.
+    Shapes: nodes (count, p), one packed node a row; firsts (d,); see `linalg`.
     """
+    dim, diagonal = firsts.size, linalg.diagonal(firsts)
     for at in range(nodes.shape[0]):
         for i in range(nodes.shape[1] - dim):
             nodes[at, i] *= std
         for i in range(nodes.shape[1] - dim, nodes.shape[1]):
             nodes[at, i] *= moment_std
         for i in range(dim):
-            nodes[at, i * (i + 3) // 2] *= math.sqrt(2.0)
+            nodes[at, diagonal[i]] *= math.sqrt(2.0)
 
 
 @kernel
-def wishart(normals: F64, chi_squares: F64, scale: float, packed: F64) -> None:
+def wishart(normals: F64, chi_squares: F64, scale: float, firsts: I64, packed: F64) -> None:
     """W = scale * A A^T by Bartlett's decomposition, A lower triangular of size d + 1.
+
+    What is outside the blocks is not worked out: dropping it keeps eigenvalues within their range.
 
     Shapes: normals (d(d+1)/2,) for the entries below the diagonal, row by row; chi_squares (d,)
     with dof - i degrees of freedom for diagonal entry i (the last one is not needed), which are
@@ -55,7 +60,7 @@ def wishart(normals: F64, chi_squares: F64, scale: float, packed: F64) -> None:
     at = 0
     for i in range(dim + 1):
         row = i * (i - 1) // 2
-        for j in range(min(i, dim)):
+        for j in range(firsts[i] if i < dim else 0, min(i, dim)):
             column = j * (j - 1) // 2
             entry = normals[row + j] * roots[j]
             for k in range(j):

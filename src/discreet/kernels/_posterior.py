@@ -43,7 +43,7 @@ class Known(NamedTuple):
     theta_norm: float
     square: float  # of the longest action
     prior: float  # the stated variance of the parameter in one direction
-    starts: I64  # where the blocks of features start that share no action; d last
+    firsts: I64  # where the block of each feature starts; see `linalg`
     halvings: int  # of that variance, at most
 
 
@@ -82,8 +82,7 @@ def fill(
         prior = _through_noise(gram, moment, noise, known, precision, pull, figures)
     for i in range(dim):
         precision[i, i] += 1.0 / prior
-    packed = np.empty(linalg.packed_size(dim))
-    score.region(precision, pull, 1.0 / prior, packed, lower, weights, centre)
+    score.region(precision, pull, 1.0 / prior, known.firsts, lower, weights, centre)
     figures[PRIOR] = prior
 
 
@@ -98,12 +97,13 @@ def _through_noise(
     figures: F64,
 ) -> float:
     """Fill the information of a noisy release; the prior's variance that fits it best."""
-    dim, starts = moment.size, known.starts
+    dim, firsts = moment.size, known.firsts
     values, along = np.empty(dim), np.empty(dim)
     basis = np.zeros((dim, dim))
     total = 0.0
-    for block in range(starts.size - 1):
-        start, stop = starts[block], starts[block + 1]
+    stop = 0
+    while stop < dim:
+        start, stop = stop, _block_end(firsts, stop)
         found, vectors = np.linalg.eigh(gram[start:stop, start:stop].copy())
         _gather(found, noise.gram_std)
         for i in range(stop - start):
@@ -119,8 +119,9 @@ def _through_noise(
             values[i] *= most / total
     prior = _likeliest(values, along, noise, known)
     figures[KNOWN] = 0.0
-    for block in range(starts.size - 1):
-        start, stop = starts[block], starts[block + 1]
+    stop = 0
+    while stop < dim:
+        start, stop = stop, _block_end(firsts, stop)
         floor = _floor(noise, known, prior, stop - start)
         for i in range(start, stop):
             weight = values[i] / (known.variance * values[i] + floor)
@@ -131,6 +132,15 @@ def _through_noise(
                 for k in range(start, j + 1):
                     precision[j, k] += basis[j, i] * basis[k, i] * weight * values[i]
     return prior
+
+
+@kernel
+def _block_end(firsts: I64, start: int) -> int:
+    """Where the block that starts at a feature ends."""
+    stop = start + 1
+    while stop < firsts.size and firsts[stop] == start:
+        stop += 1
+    return stop
 
 
 @kernel
@@ -173,8 +183,9 @@ def _likeliest(values: F64, along: F64, noise: Noise, known: Known) -> float:
     prior = known.prior
     for halving in range(known.halvings + 1):
         likelihood = -float(halving)
-        for block in range(known.starts.size - 1):
-            start, stop = known.starts[block], known.starts[block + 1]
+        stop = 0
+        while stop < values.size:
+            start, stop = stop, _block_end(known.firsts, stop)
             floor = _floor(noise, known, prior, stop - start)
             for i in range(start, stop):
                 spread = known.variance * values[i] + floor + prior * values[i] * values[i]
@@ -217,30 +228,30 @@ def uniform_share(wanted: float, figures: F64) -> float:
 
 
 @kernel
-def tilt(number: int, at: int, lower: F64, scale: float, out: F64) -> None:
+def tilt(number: int, at: int, lower: F64, firsts: I64, scale: float, out: F64) -> None:
     """A shift of the weights: ``scale`` times the posterior covariance times d standard normals.
 
     There are `TILTS` of them for a release, in pairs that cancel. Which normals they are made of
     depends on the release's number and on ``at`` alone, so whoever has the release has them.
 
-    Shapes: lower (d, d); out (d,), which is filled.
+    Shapes: lower (d, d); firsts (d,); out (d,), which is filled.
     """
     state = random.numbered(number * TILTS + at // 2)
     sign = scale if at % 2 == 0 else -scale
     for i in range(out.size):
         out[i] = sign * random.normal(state)
-    linalg.forward(lower, out)
+    linalg.forward(lower, firsts, out)
     linalg.weigh(lower, out)
 
 
 @kernel
-def tilts(number: int, lower: F64, scale: float) -> F64:
+def tilts(number: int, lower: F64, firsts: I64, scale: float) -> F64:
     """All tilts of a release, one a row; a single one of zeros if ``scale`` is 0."""
     if scale == 0.0:
         return np.zeros((1, lower.shape[0]))
     found = np.empty((TILTS, lower.shape[0]))
     for at in range(TILTS):
-        tilt(number, at, lower, scale, found[at])
+        tilt(number, at, lower, firsts, scale, found[at])
     return found
 
 
@@ -249,6 +260,7 @@ def drawn(
     actions: F64,
     weights: F64,
     lower: F64,
+    firsts: I64,
     bonus: float,
     shifts: F64,
     share: float,
@@ -266,7 +278,7 @@ def drawn(
     found[:] = share / count
     if share < 1.0:
         scores, solved = np.empty(count), np.empty((weights.size, count))
-        score.whiten(actions.T.copy(), 0, weights, lower, bonus, scores, solved)
+        score.whiten(actions.T.copy(), 0, weights, lower, firsts, bonus, scores, solved)
         shifted = np.empty(count)
         for at in range(shifts.shape[0]):
             shifted[:] = scores
@@ -288,6 +300,7 @@ def probabilities(
     sets: F64,
     weights: F64,
     lower: F64,
+    firsts: I64,
     bonus: float,
     shifts: F64,
     share: float,
@@ -313,7 +326,7 @@ def probabilities(
             for k in range(size):
                 for i in range(dim):
                     features[i, at * size + k] = sets[first + at, k, i]
-        score.whiten(features, 0, weights, lower, bonus, scores[:count], solved)
+        score.whiten(features, 0, weights, lower, firsts, bonus, scores[:count], solved)
         for tilt in range(shifts.shape[0]):
             shifted[:count] = scores[:count]
             for i in range(dim):

@@ -48,15 +48,16 @@ def packed(
     per_reward: float,
     largest_square: int,
     largest_reward: int,
+    firsts: I64,
     row: I64,
 ) -> bool:
     """Round a row and pack it, if it is then within its bounds; whether it is.
 
-    Shapes: action (d,), row (d(d+3)/2,).
+    Shapes: action, firsts (d,), row (p,); see `linalg`.
     """
     steps = np.empty(action.size + 1, np.int64)
     square = towards_zero(action, reward, per_action, per_reward, steps)
     if square == REFUSED or square > largest_square or abs(steps[-1]) > largest_reward:
         return False
-    linalg.pack_row(steps[:-1], steps[-1], row)
+    linalg.pack_row(steps[:-1], steps[-1], firsts, row)
     return True

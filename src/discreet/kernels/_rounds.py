@@ -43,15 +43,16 @@ class Rule(NamedTuple):
 
 
 @kernel
-def draw_nodes(state: U64, law: Noise, dim: int, nodes: F64, scratch: F64) -> None:
+def draw_nodes(state: U64, law: Noise, firsts: I64, nodes: F64, scratch: F64) -> None:
     """Fill packed nodes with noise, in the order in which a `NoiseSource` is asked.
 
     ``scratch`` holds d(d+1)/2 + 2d numbers for each node.
     """
     if law.dof == 0.0:
         random.fill_normals(state, nodes.reshape(nodes.size))
-        noise.symmetric_gaussian(nodes, law.scale, law.moment_scale, dim)
+        noise.symmetric_gaussian(nodes, law.scale, law.moment_scale, firsts)
         return
+    dim = firsts.size
     count, below = len(nodes), dim * (dim + 1) // 2
     normals, rest = scratch[: count * below], scratch[count * below :]
     dofs, squares = rest[: count * dim], rest[count * dim : 2 * count * dim]
@@ -65,26 +66,28 @@ def draw_nodes(state: U64, law: Noise, dim: int, nodes: F64, scratch: F64) -> No
             normals[at * below : (at + 1) * below],
             squares[at * dim : (at + 1) * dim],
             law.scale,
+            firsts,
             nodes[at],
         )
 
 
 @kernel
 def _play_row(
-    world: arms.WorldArrays, world_state: U64, chosen: int, action: F64, row: F64
+    world: arms.WorldArrays, world_state: U64, chosen: int, firsts: I64, action: F64, row: F64
 ) -> float:
     """Draw the reward of a choice and pack its row; the mean reward."""
     mean = world.means[chosen]
     for i in range(action.size):
         action[i] = world.actions[i, chosen]
     reward = arms.reward(world_state, mean, world.reward_std, world.reward_bound)
-    linalg.pack_row(action, reward, row)
+    linalg.pack_row(action, reward, firsts, row)
     return float(mean)
 
 
 @kernel
 def _make_release(
     law: Noise,
+    firsts: I64,
     sharing: sums.Sharing,
     times: windows.Step,
     state: sums.Sums,
@@ -100,16 +103,17 @@ def _make_release(
     ``drawn`` and ``scratch`` are room to draw in, as for `draw_nodes`.
     """
     starting = drawn[: sums.draws(sharing, state.number[0] + 1)]
-    draw_nodes(noise_state, law, moment.size, starting, scratch)
+    draw_nodes(noise_state, law, firsts, starting, scratch)
     sums.absorb(sharing, times, state, state.batch, starting, releases)
     state.batch[:] = 0.0
-    linalg.unpack(state.totals[0], 0.0, gram, moment)
+    linalg.unpack(state.totals[0], 0.0, firsts, gram, moment)
 
 
 @kernel
 def play_radius(
     world: arms.WorldArrays,
     law: Noise,
+    firsts: I64,
     sharing: sums.Sharing,
     radius: RadiusArgs,
     rule: Rule,
@@ -129,7 +133,7 @@ def play_radius(
     draws = 2 if sharing.idle else 1
     drawn = np.empty((draws * sharing.levels, size))
     scratch = np.empty(len(drawn) * (dim * (dim + 1) // 2 + 2 * dim))
-    draw_nodes(noise_state, law, dim, drawn, scratch)
+    draw_nodes(noise_state, law, firsts, drawn, scratch)
     tree.begin(nodes, idle, totals, drawn)
 
     lower = np.zeros((dim, dim))
@@ -141,10 +145,10 @@ def play_radius(
     at = 0
     while at < checkpoints.size:
         start = arms.next_set(world_state, world)
-        log_det = linalg.factor(released, radius.shift, radius.floor, lower)
+        log_det = linalg.factor(released, radius.shift, radius.floor, firsts, lower)
         for i in range(dim):
             weights[i] = released[size - dim + i]
-        linalg.forward(lower, weights)
+        linalg.forward(lower, firsts, weights)
         linalg.weigh(lower, weights)
         bonus = rule.optimism * score.radius(
             log_det, radius.noise_scale, radius.log_offset, radius.bias
@@ -153,13 +157,13 @@ def play_radius(
             for i in range(dim):
                 weights[i] += bonus * math.sqrt(lower[i, i]) * random.normal(policy_state)
             bonus = 0.0
-        chosen = start + score.best(world.actions, start, weights, lower, bonus, scores)
+        chosen = start + score.best(world.actions, start, weights, lower, firsts, bonus, scores)
 
         best = arms.best_mean(world, start)
-        regret += best - _play_row(world, world_state, chosen, action, row)
+        regret += best - _play_row(world, world_state, chosen, firsts, action, row)
         starting = drawn[: draws * tree.carry(number[0] + 1, sharing.levels)]
         if len(starting) > 0:
-            draw_nodes(noise_state, law, dim, starting, scratch)
+            draw_nodes(noise_state, law, firsts, starting, scratch)
         tree.step(nodes, idle, totals, number, row, starting, last)
         if number[0] == checkpoints[at]:
             regrets[at] = regret
@@ -170,6 +174,7 @@ def play_radius(
 def play_width(
     world: arms.WorldArrays,
     law: Noise,
+    firsts: I64,
     sharing: sums.Sharing,
     timing: schedule.Timing,
     table: width.NoiseTable,
@@ -192,7 +197,7 @@ def play_width(
     drawn = np.empty((max(1, sums.first_draws(sharing)), size))
     scratch = np.empty(len(drawn) * (dim * (dim + 1) // 2 + 2 * dim))
     first = drawn[: sums.first_draws(sharing)]
-    draw_nodes(noise_state, law, dim, first, scratch)
+    draw_nodes(noise_state, law, firsts, first, scratch)
     sums.begin(sharing, state, first)
 
     basis, gram = np.empty((dim, dim)), np.empty((dim, dim))
@@ -219,7 +224,7 @@ def play_width(
         )
 
         best = arms.best_mean(world, start)
-        regret += best - _play_row(world, world_state, chosen, action, row)
+        regret += best - _play_row(world, world_state, chosen, firsts, action, row)
         for i in range(size):
             batch[i] += row[i]
         rows += 1
@@ -227,7 +232,7 @@ def play_width(
             due = schedule.following(timing, rows)
             times = windows.Step(released, rows, due)
             room = (noise_state, drawn, scratch)
-            _make_release(law, sharing, times, state, *room, releases, gram, moment)
+            _make_release(law, firsts, sharing, times, state, *room, releases, gram, moment)
             released = rows
             number = state.number[0]
             heaviest = 1.0
@@ -267,6 +272,7 @@ def _held(
 def play_posterior(
     world: arms.WorldArrays,
     law: Noise,
+    firsts: I64,
     sharing: sums.Sharing,
     timing: schedule.Timing,
     numbers: I64,
@@ -290,7 +296,7 @@ def play_posterior(
     drawn = np.empty((max(1, sums.first_draws(sharing)), size))
     scratch = np.empty(len(drawn) * (dim * (dim + 1) // 2 + 2 * dim))
     first = drawn[: sums.first_draws(sharing)]
-    draw_nodes(noise_state, law, dim, first, scratch)
+    draw_nodes(noise_state, law, firsts, first, scratch)
     sums.begin(sharing, state, first)
 
     lower, gram = np.zeros((dim, dim)), np.empty((dim, dim))
@@ -309,15 +315,15 @@ def play_posterior(
         else:
             if scale > 0.0:
                 which = random.below(policy_state, posterior.TILTS)
-                posterior.tilt(state.number[0], which, lower, scale, shifted)
+                posterior.tilt(state.number[0], which, lower, firsts, scale, shifted)
             else:
                 shifted[:] = 0.0
             for i in range(dim):
                 shifted[i] += weights[i]
-            chosen = start + score.best(world.actions, start, shifted, lower, bonus, scores)
+            chosen = start + score.best(world.actions, start, shifted, lower, firsts, bonus, scores)
 
         best = arms.best_mean(world, start)
-        regret += best - _play_row(world, world_state, chosen, action, row)
+        regret += best - _play_row(world, world_state, chosen, firsts, action, row)
         for i in range(size):
             batch[i] += row[i]
         rows += 1
@@ -325,7 +331,7 @@ def play_posterior(
             due = schedule.following(timing, rows)
             times = windows.Step(released, rows, due)
             room = (noise_state, drawn, scratch)
-            _make_release(law, sharing, times, state, *room, releases, gram, moment)
+            _make_release(law, firsts, sharing, times, state, *room, releases, gram, moment)
             released = rows
             held = _held(law, sharing, state, rows, numbers, spreads)
             posterior.fill(gram, moment, held, known, lower, weights, centre, figures)

@@ -12,6 +12,7 @@ from discreet.kernels import _linalg as linalg
 from discreet.kernels._compiling import kernel
 
 F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
 
 
 @kernel
@@ -26,19 +27,20 @@ def radius(log_det: float, noise_scale: float, log_offset: float, bias: float) -
 
 @kernel
 def region(
-    gram: F64, moment: F64, floor: float, packed: F64, lower: F64, weights: F64, centre: F64
+    gram: F64, moment: F64, floor: float, firsts: I64, lower: F64, weights: F64, centre: F64
 ) -> float:
     """Factor a released matrix and solve for the estimate, in one call.
 
-    Fills all but the first two arrays; the log-determinant.
+    Fills the last three arrays; the log-determinant.
     """
-    linalg.pack(gram, moment, packed)
-    log_det = linalg.factor(packed, 0.0, floor, lower)
+    packed = np.empty(linalg.packed_size(firsts))
+    linalg.pack(gram, moment, firsts, packed)
+    log_det = linalg.factor(packed, 0.0, floor, firsts, lower)
     weights[:] = moment
-    linalg.forward(lower, weights)
+    linalg.forward(lower, firsts, weights)
     linalg.weigh(lower, weights)
     centre[:] = weights
-    linalg.backward(lower, centre)
+    linalg.backward(lower, firsts, centre)
     return log_det
 
 
@@ -47,7 +49,9 @@ _CHUNK = 256  # actions whitened at a time beyond that, so that they stay in the
 
 
 @kernel
-def best(actions: F64, start: int, weights: F64, lower: F64, bonus: float, scores: F64) -> int:
+def best(
+    actions: F64, start: int, weights: F64, lower: F64, firsts: I64, bonus: float, scores: F64
+) -> int:
     """Which action maximises theta.x + bonus * ||x||_{V^-1}; the first if several do.
 
     With V = L D L^T and w = L^-1 x this is weights.w + bonus * sqrt(w^T D^-1 w), where ``weights``
@@ -59,7 +63,7 @@ def best(actions: F64, start: int, weights: F64, lower: F64, bonus: float, score
     else:
         for chunk in range(0, scores.size, _CHUNK):
             part = scores[chunk : chunk + _CHUNK]
-            _score_by_rows(actions, start + chunk, weights, lower, bonus, part)
+            _score_by_rows(actions, start + chunk, weights, lower, firsts, bonus, part)
     return first_largest(scores)
 
 
@@ -77,16 +81,23 @@ def first_largest(scores: F64) -> int:
 
 @kernel
 def _score_by_rows(
-    actions: F64, start: int, weights: F64, lower: F64, bonus: float, scores: F64
+    actions: F64, start: int, weights: F64, lower: F64, firsts: I64, bonus: float, scores: F64
 ) -> None:
     """Forward substitution on all actions at once."""
     solved = np.empty((actions.shape[0], scores.size))
-    whiten(actions, start, weights, lower, bonus, scores, solved)
+    whiten(actions, start, weights, lower, firsts, bonus, scores, solved)
 
 
 @kernel
 def whiten(
-    actions: F64, start: int, weights: F64, lower: F64, bonus: float, scores: F64, solved: F64
+    actions: F64,
+    start: int,
+    weights: F64,
+    lower: F64,
+    firsts: I64,
+    bonus: float,
+    scores: F64,
+    solved: F64,
 ) -> None:
     """Scores, and the actions they are made of: row i of ``solved`` becomes row i of L^-1 X."""
     dim, count = actions.shape[0], scores.size
@@ -97,7 +108,7 @@ def whiten(
         features, row = actions[i][start : start + count], solved[i]
         for k in range(count):
             row[k] = features[k]
-        for j in range(i):
+        for j in range(firsts[i], i):
             weight, earlier = lower[i, j], solved[j]
             for k in range(count):
                 row[k] -= weight * earlier[k]

@@ -138,6 +138,7 @@ def gather_rounded(
     per_reward: float,
     largest_square: int,
     largest_reward: int,
+    firsts: I64,
     batch: I64,
     rows: I64,
 ) -> int:
@@ -145,12 +146,19 @@ def gather_rounded(
 
     How many were added. Nothing can interrupt it.
 
-    Shapes: actions (n, d), rewards (n,), batch (d(d+3)/2,).
+    Shapes: actions (n, d), rewards (n,), firsts (d,), batch (p,); see `linalg`.
     """
     row = np.empty(batch.size, np.int64)
     for at in range(rewards.size):
         if not rounding.packed(
-            actions[at], rewards[at], per_action, per_reward, largest_square, largest_reward, row
+            actions[at],
+            rewards[at],
+            per_action,
+            per_reward,
+            largest_square,
+            largest_reward,
+            firsts,
+            row,
         ):
             return at
         gather(batch, rows, row)

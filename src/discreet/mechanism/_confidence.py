@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet import _blas
 from discreet import _checks as checks
 from discreet.errors import ParameterError
-from discreet.kernels import _linalg as linalg
 from discreet.kernels import _score as score
 from discreet.kernels import _width as width
 from discreet.mechanism import _tails as tails
@@ -158,8 +158,9 @@ class Ellipsoid:
         return self._best(self.weights + scales * normals, 0.0, actions)
 
     def _best(self, weights: F64, bonus: float, actions: F64) -> int:
-        scores = np.empty(len(actions))
-        return score.best(_feature_major(actions), 0, weights, self.factor, bonus, scores)
+        scores, one_block = np.empty(len(actions)), np.zeros(weights.size, np.int64)
+        features = _feature_major(actions)
+        return score.best(features, 0, weights, self.factor, one_block, bonus, scores)
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,9 +274,8 @@ class PaperConfidence:
         del number
         dim = moment.size
         factor, weights, centre = np.zeros((dim, dim)), np.empty(dim), np.empty(dim)
-        packed = np.empty(linalg.packed_size(dim))
         floor = self.bounds.rho_min
-        log_det = score.region(gram, moment, floor, packed, factor, weights, centre)
+        log_det = score.region(gram, moment, floor, mechanism.firsts, factor, weights, centre)
         radius = score.radius(log_det, *mechanism.radius_terms)
         return Ellipsoid(centre, weights, factor, radius)
 
@@ -317,12 +317,13 @@ class JointWidth:
         them, and the next entry is an upper bound.
         """
         releases = int(numbers[-1])
+        blocks = setting.problem.blocks  # the norm of the noise is that of one of them
         harmonic = math.log(releases) + 0.5772156649 + 1 / (2 * releases)
         log_tails = np.log(2 * harmonic * numbers) - math.log(setting.failure_prob)
         return width.NoiseTable(
             numbers,
             norms,
-            tails.largest_eigenvalue(setting.problem.dim, log_tails),
+            tails.largest_eigenvalue(max(blocks), log_tails + math.log(len(blocks))),
             log_tails,
         )
 
@@ -338,7 +339,8 @@ class JointWidth:
         else:
             heaviest = 1.0 if mechanism.strategy is None else mechanism.strategy.heaviest(number)
             known = (number, heaviest, mechanism.noise_table, mechanism.law, terms)
-            shift = width.region(gram, moment, *known, basis, weights, noise, bias)
+            with _blas.one_thread():
+                shift = width.region(gram, moment, *known, basis, weights, noise, bias)
         return JointRegion(basis @ weights, basis, weights, noise, bias, shift)
 
 

@@ -61,7 +61,7 @@ def total_cost(
     )
     lost = 0.0
     if isinstance(noise, HasSteps):
-        size, shared = int(linalg.packed_size(problem.dim)), strategy.feedback(releases)
+        size, shared = _packed_size(problem), strategy.feedback(releases)
         lost = feedback.slack(shared, releases=releases, size=size, std=noise.least_steps)
     rounds = strategy.person_cost(releases, contributions, every_round=schedule.every_round)
     return accounting.upwards(accounting.upwards(rounds) * one + lost)
@@ -69,7 +69,7 @@ def total_cost(
 
 def most_draws(problem: Problem, *, strategy: Strategy, releases: int) -> int:
     """No more draws than this are ever shown; a tree has two nodes a row, with idle draws."""
-    size = int(linalg.packed_size(problem.dim))
+    size = _packed_size(problem)
     return size * releases * (4 if strategy.nodes_hold_sums else 1)
 
 
@@ -92,3 +92,7 @@ def total_trace(
         draws=most_draws(problem, strategy=strategy, releases=releases),
         std=least_draw(noise, strategy=strategy, releases=releases),
     )
+
+
+def _packed_size(problem: Problem) -> int:
+    return int(linalg.packed_size(linalg.firsts_of(problem.blocks)))

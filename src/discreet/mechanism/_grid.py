@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _checks as checks
+from discreet.kernels import _linalg as linalg
 from discreet.problem import Problem
 
 F64 = NDArray[np.float64]
@@ -78,10 +79,12 @@ class Grid:
         square = self.largest_square(problem)
         return max(square, (math.isqrt(square) + 1) * self.largest_reward(problem))
 
-    def steps(self, dim: int) -> F64:
-        """The step of every entry of a packed row, shape (d(d+3)/2,)."""
-        size = dim * (dim + 1) // 2
-        return np.concatenate([np.full(size, self.gram_step), np.full(dim, self.moment_step)])
+    def steps(self, problem: Problem) -> F64:
+        """The step of every entry of a packed row."""
+        size = int(linalg.packed_size(linalg.firsts_of(problem.blocks)))
+        found = np.full(size, self.gram_step)
+        found[-problem.dim :] = self.moment_step
+        return found
 
 
 def _exponent(bound: float) -> int:

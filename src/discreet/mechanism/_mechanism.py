@@ -20,6 +20,7 @@ from discreet.kernels._noise import Noise
 from discreet.mechanism._confidence import Confidence, no_table, some_numbers
 from discreet.mechanism._cost import HasSteps, HasTwoScales, total_cost, total_trace
 from discreet.mechanism._grid import Grid
+from discreet.mechanism._read_only import read_only
 from discreet.mechanism.noise.sources import NoiseSource
 from discreet.mechanism.schedules import Schedule, every_round
 from discreet.mechanism.strategies import Strategy, Tree
@@ -63,8 +64,8 @@ class NodeNoise(Protocol):
     def bounds(self, setting: Setting, shift: float) -> NoiseBounds:
         """Accurate bounds for m draws plus ``shift`` times the identity."""
 
-    def draw(self, source: NoiseSource, dim: int, count: int) -> NDArray[Any]:
-        """Independent noise for ``count`` nodes, packed, shape (count, d(d+3)/2)."""
+    def draw(self, source: NoiseSource, firsts: NDArray[np.int64], count: int) -> NDArray[Any]:
+        """Independent noise for ``count`` nodes, a packed one a row, with the blocks given."""
 
     def describe(self, setting: Setting) -> dict[str, float]:
         """The scale, under the names that plans use."""
@@ -199,9 +200,22 @@ class Mechanism:
             theta_norm=problem.theta_norm,
             square=problem.action_norm**2,
             prior=_PRIOR * problem.theta_norm**2 / problem.dim,
-            starts=np.cumsum((0, *problem.blocks)),
+            firsts=self.firsts,
             halvings=posterior.HALVINGS,
         )
+
+    @cached_property
+    def firsts(self) -> NDArray[np.int64]:
+        """The first feature of the block that each feature is in, shape (d,).
+
+        Nothing outside the blocks is summed or given noise: it is zero, whatever the data are.
+        """
+        return read_only(linalg.firsts_of(self.setting.problem.blocks))
+
+    @property
+    def packed_size(self) -> int:
+        """How many numbers a release's sums are: the blocks' lower triangles, and the moment."""
+        return int(linalg.packed_size(self.firsts))
 
     @cached_property
     def sharing(self) -> sums.Sharing:
@@ -255,7 +269,7 @@ class Mechanism:
 
     def float_sums(self) -> sums.Sums:
         """Sums in floating point before any row: zeros."""
-        size = int(linalg.packed_size(self.setting.problem.dim))
+        size = self.packed_size
         arrays = sums.Arrays(*(np.zeros((rows, size)) for rows in (0, 0, 1)))
         if self.strategy is not None:
             arrays = self.strategy.float_arrays(self.releases, size)
@@ -265,7 +279,7 @@ class Mechanism:
         """Sums in whole numbers: zeros, with room for what is held after ``number`` releases."""
         if self.strategy is None:
             raise ParameterError("noise", "is not drawn at all, so nothing is held in steps of it")
-        size = int(linalg.packed_size(self.setting.problem.dim))
+        size = self.packed_size
         arrays = self.strategy.integer_arrays(self.releases, size, number)
         return sums.empty(arrays, np.zeros(size, np.int64))
 

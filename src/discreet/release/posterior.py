@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from discreet import _blas
 from discreet import _checks as checks
 from discreet.errors import NotFiniteError, ShapeError
 from discreet.kernels import _posterior as kernel
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimate", "Posterior", "posterior"]
 
 _F64 = NDArray[np.float64]
+_I64 = NDArray[np.int64]
 
 
 class Estimate(NamedTuple):
@@ -72,6 +74,8 @@ class Posterior:
         centre: its mean, shape (d,).
         weights: D^-1 L^-1 P centre, where P = L D L^T is its precision, shape (d,).
         factor: L below the diagonal and the reciprocals of D on it, shape (d, d).
+        firsts: the first feature of the block that each feature is in, shape (d,): features of
+            different blocks are independent.
         number: of the release, 0 before the first.
         rows: how many rows are in the release.
         prior: the variance that a direction is taken to have had before the release.
@@ -83,6 +87,7 @@ class Posterior:
     centre: _F64
     weights: _F64
     factor: _F64
+    firsts: _I64
     number: int
     rows: int
     prior: float
@@ -92,7 +97,7 @@ class Posterior:
 
     def __post_init__(self) -> None:
         """Make the arrays read-only: this is a fact about a release."""
-        for name in ("centre", "weights", "factor"):
+        for name in ("centre", "weights", "factor", "firsts"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @property
@@ -192,7 +197,8 @@ class Posterior:
             Its index.
         """
         known = self._plans.get(rule) or self._plan(rule)
-        return int(kernel.drawn(actions, self.weights, self.factor, *known, coin, found))
+        shape = (self.weights, self.factor, self.firsts)
+        return int(kernel.drawn(actions, *shape, *known, coin, found))
 
     def probabilities(self, sets: _F64, rule: tuple[float, float, float, float]) -> _F64:
         """How probable each action of many decision sets is, under such a rule.
@@ -206,14 +212,15 @@ class Posterior:
         """
         known = self._plans.get(rule) or self._plan(rule)
         found = np.empty(sets.shape[:2])
-        kernel.probabilities(sets, self.weights, self.factor, *known, found)
+        kernel.probabilities(sets, self.weights, self.factor, self.firsts, *known, found)
         return found
 
     def _plan(self, rule: tuple[float, float, float, float]) -> tuple[float, _F64, float]:
         """What a rule comes to with this release: optimism, tilts and the uniform share."""
         deviations, growth, dither, uniform = rule
         bonus = float(kernel.bonus(deviations, growth, self.rows, self.centre.size))
-        shifts = kernel.tilts(self.number, self.factor, kernel.dither(dither, self._figures))
+        scale = kernel.dither(dither, self._figures)
+        shifts = kernel.tilts(self.number, self.factor, self.firsts, scale)
         self._plans[rule] = (bonus, shifts, self.share(uniform))
         return self._plans[rule]
 
@@ -252,12 +259,16 @@ def posterior(release: "Release", *, halvings: int = kernel.HALVINGS) -> Posteri
         noise = kernel.Noise(
             release.spread * law.scale, release.spread * law.moment_scale, release.weight
         )
-        gram = release.gram - mechanism.shift * np.eye(dim)
-        kernel.fill(gram, release.moment, noise, known, lower, weights, centre, figures)
+        gram = release.gram
+        if mechanism.shift:
+            gram = gram - mechanism.shift * np.eye(dim)
+        with _blas.one_thread():
+            kernel.fill(gram, release.moment, noise, known, lower, weights, centre, figures)
     return Posterior(
         centre,
         weights,
         lower,
+        mechanism.firsts,
         number=release.number,
         rows=release.rows,
         prior=float(figures[kernel.PRIOR]),

@@ -13,6 +13,7 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet import _blas
 from discreet import _checks as checks
 from discreet.errors import ParameterError
 from discreet.kernels import _linalg as linalg
@@ -236,7 +237,7 @@ def release_after(simulation: Simulation, seed: int, rounds: int) -> tuple[Relea
     for _ in range(number):
         rows = mechanism.schedule.after(rows)
     gram, moment = np.empty((dim, dim)), np.empty(dim)
-    linalg.unpack(state.totals[0], mechanism.shift, gram, moment)
+    linalg.unpack(state.totals[0], mechanism.shift, mechanism.firsts, gram, moment)
     held = sums.Arrays(state.nodes, state.idle, state.totals)
     spread, weight = mechanism.amounts(held, number, rows)
     shown = Release(
@@ -255,6 +256,7 @@ def _run(simulation: Simulation, seed: int, checkpoints: I64) -> F64:
     return _played(simulation, seed, checkpoints)[0]
 
 
+@_blas.one_thread()
 def _played(simulation: Simulation, seed: int, checkpoints: I64) -> tuple[F64, sums.Sums, World]:
     """The pseudo-regret at checkpoints, and what is left after the last of them."""
     world_seed, noise_seed, policy_seed = streams(seed)
@@ -270,6 +272,7 @@ def _played(simulation: Simulation, seed: int, checkpoints: I64) -> tuple[F64, s
         rounds.play_posterior(
             world.arrays,
             law,
+            mechanism.firsts,
             mechanism.sharing,
             mechanism.schedule.timing,
             numbers,
@@ -283,11 +286,14 @@ def _played(simulation: Simulation, seed: int, checkpoints: I64) -> tuple[F64, s
     rule = rounds.Rule(float(policy.optimism), isinstance(policy, Thompson))
     if bounds is not None:
         radius = rounds.RadiusArgs(mechanism.shift, bounds.rho_min, *mechanism.radius_terms)
-        rounds.play_radius(world.arrays, law, mechanism.sharing, radius, rule, *ends)
+        rounds.play_radius(
+            world.arrays, law, mechanism.firsts, mechanism.sharing, radius, rule, *ends
+        )
     else:
         rounds.play_width(
             world.arrays,
             law,
+            mechanism.firsts,
             mechanism.sharing,
             mechanism.schedule.timing,
             mechanism.noise_table,

@@ -43,6 +43,10 @@ SOURCES: list[Callable[[], NoiseSource]] = [SystemNoise, seeded]
 each_source = pytest.mark.parametrize("make", SOURCES)
 
 
+def one_block(dim: int) -> NDArray[np.int64]:
+    return linalg.firsts_of((dim,))
+
+
 def positions(dim: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which packed entries are on the diagonal, and which belong to the moment vector."""
     rows, columns = (index[:-1] for index in np.tril_indices(dim + 1))
@@ -53,7 +57,7 @@ def unpacked(packed: F64, dim: int) -> tuple[F64, F64]:
     """Packed nodes as Gram noise (count, d, d) and moment noise (count, d)."""
     grams, moments = np.empty((len(packed), dim, dim)), np.empty((len(packed), dim))
     for node, gram, moment in zip(packed, grams, moments, strict=True):
-        linalg.unpack(node, 0.0, gram, moment)
+        linalg.unpack(node, 0.0, one_block(moment.size), gram, moment)
     return grams, moments
 
 
@@ -73,8 +77,8 @@ def test_gaussian_entries_have_their_standard_deviation_and_no_other(
     make: Callable[[], NoiseSource], dim: int
 ) -> None:
     std = 2.5
-    nodes = GaussianNoise(std=std).draw(make(), dim, 5_000)
-    assert nodes.shape == (5_000, linalg.packed_size(dim))
+    nodes = GaussianNoise(std=std).draw(make(), one_block(dim), 5_000)
+    assert nodes.shape == (5_000, linalg.packed_size(one_block(dim)))
     diagonal, _ = positions(dim)
     for entries, on_diagonal in zip(nodes.T, diagonal, strict=True):
         expected = math.sqrt(2) * std if on_diagonal else std
@@ -87,7 +91,7 @@ def test_gaussian_entries_have_their_standard_deviation_and_no_other(
 def test_the_moment_may_have_a_standard_deviation_of_its_own(
     make: Callable[[], NoiseSource],
 ) -> None:
-    nodes = GaussianNoise(std=2.5, moment_std=4.0).draw(make(), 3, 5_000)
+    nodes = GaussianNoise(std=2.5, moment_std=4.0).draw(make(), one_block(3), 5_000)
     diagonal, moment = positions(3)
     for entries, on_diagonal, in_moment in zip(nodes.T, diagonal, moment, strict=True):
         expected = 4.0 if in_moment else math.sqrt(2) * 2.5 if on_diagonal else 2.5
@@ -98,7 +102,7 @@ def test_the_moment_may_have_a_standard_deviation_of_its_own(
 
 @each_source
 def test_gaussian_entries_are_normal_and_independent(make: Callable[[], NoiseSource]) -> None:
-    nodes = GaussianNoise(std=1.0).draw(make(), 3, 10_000)
+    nodes = GaussianNoise(std=1.0).draw(make(), one_block(3), 10_000)
     diagonal, _ = positions(3)
     standard = nodes / np.where(diagonal, math.sqrt(2), 1.0)
     assert stats.kstest(standard.ravel(), stats.norm.cdf).pvalue > FLAKE
@@ -142,7 +146,7 @@ def test_bartletts_wishart_matches_the_definition_and_rejects_another_dof(
     noise = WishartNoise(dof=dof, scale=1.7)
     wrong = WishartNoise(dof=dof + 1, scale=1.7)  # 10% for ten degrees of freedom
     rng, count = np.random.default_rng(8), 15_000
-    drawn = features(noise.draw(make(), dim, count), dim)
+    drawn = features(noise.draw(make(), one_block(dim), count), dim)
     assert smallest_p_value(drawn, features(brute_force(rng, noise, dim, count), dim)) > FLAKE
     assert smallest_p_value(drawn, features(brute_force(rng, wrong, dim, count), dim)) < FLAKE
 
@@ -167,7 +171,7 @@ def test_wishart_entries_have_the_mean_and_variance_of_theory(
     make: Callable[[], NoiseSource], dof: int
 ) -> None:
     dim, scale = 3, 6.25
-    packed = WishartNoise(dof=dof, scale=scale).draw(make(), dim, 20_000)
+    packed = WishartNoise(dof=dof, scale=scale).draw(make(), one_block(dim), 20_000)
     diagonal, _ = positions(dim)
     means, variances = moment_scores(packed, dim, dof=dof, scale=scale)
     assert np.abs(means).max() < 6.5
@@ -181,13 +185,13 @@ def test_wishart_entries_have_the_mean_and_variance_of_theory(
 
 
 def test_wishart_noise_is_positive_definite_by_itself() -> None:
-    grams, _ = unpacked(WishartNoise(dof=7, scale=0.5).draw(seeded(), 6, 2_000), 6)
+    grams, _ = unpacked(WishartNoise(dof=7, scale=0.5).draw(seeded(), one_block(6), 2_000), 6)
     assert np.linalg.eigvalsh(grams).min() > 0.0
 
 
 @pytest.mark.parametrize("noise", [GaussianNoise(std=1.0), WishartNoise(dof=9, scale=2.0)])
 def test_the_same_seed_draws_the_same_noise_and_no_two_nodes_are_equal(noise: NodeNoise) -> None:
-    first, again = noise.draw(seeded(), 4, 50), noise.draw(seeded(), 4, 50)
+    first, again = noise.draw(seeded(), one_block(4), 50), noise.draw(seeded(), one_block(4), 50)
     assert (first == again).all()
     assert np.unique(first).size == first.size
 
@@ -248,7 +252,7 @@ def test_the_bounds_hold_for_all_of_two_thousand_sums_and_are_not_vacuous(
     depth, dim = setting.tree_depth, PROBLEM.dim
     noise = case.family.calibrated(setting, TARGET)
     shift, bounds = case.rule(noise, setting)
-    packed = noise.draw(make(), dim, depth * count).reshape(count, depth, -1).sum(axis=1)
+    packed = noise.draw(make(), one_block(dim), depth * count).reshape(count, depth, -1).sum(axis=1)
     grams, moments = unpacked(packed, dim)
 
     low, high = noise.eigenvalues(setting)

@@ -111,17 +111,16 @@ class DiscreteGaussianNoise:
         """The norm bound of the continuous noise."""
         return self.continuous.opnorm_bound(setting)
 
-    def parameters_packed(self, dim: int, spread: float = 1.0) -> I64:
+    def parameters_packed(self, firsts: I64, spread: float = 1.0) -> I64:
         """The parameter of every packed entry, ``spread`` times as large, rounded up."""
-        stds = np.full(linalg.packed_size(dim), _times(self.gram_steps, spread), dtype=np.int64)
-        diagonal = [i * (i + 3) // 2 for i in range(dim)]
-        stds[diagonal] = _times(self.diagonal_steps, spread)
-        stds[-dim:] = _times(self.moment_steps, spread)
+        stds = np.full(linalg.packed_size(firsts), _times(self.gram_steps, spread), dtype=np.int64)
+        stds[linalg.diagonal(firsts)] = _times(self.diagonal_steps, spread)
+        stds[-firsts.size :] = _times(self.moment_steps, spread)
         return stds
 
-    def draw(self, source: NoiseSource, dim: int, count: int) -> Any:  # noqa: ANN401
-        """Independent noise for ``count`` nodes, in whole steps, shape (count, d(d+3)/2)."""
-        return sampler.draw(source, self.parameters_packed(dim), count)
+    def draw(self, source: NoiseSource, firsts: I64, count: int) -> Any:  # noqa: ANN401
+        """Independent noise for ``count`` nodes, in whole steps, a packed node a row."""
+        return sampler.draw(source, self.parameters_packed(firsts), count)
 
     def describe(self, setting: Setting) -> dict[str, float]:
         """The same figures as for the continuous noise."""

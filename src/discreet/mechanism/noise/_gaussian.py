@@ -24,6 +24,7 @@ from discreet.problem import Setting
 from discreet.theory import NoiseBounds
 
 F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
 
 ARGUMENT = (
     "symmetric Gaussian noise on every node of a binary tree over the rows, with the standard "
@@ -80,8 +81,12 @@ class GaussianNoise:
         return Noise(scale=self.std, moment_scale=self.moment_std, dof=0.0)
 
     def opnorm_bound(self, setting: Setting) -> float:
-        """The norm bound Upsilon = sigma_noise sqrt(2m) (4 sqrt(d) + 2 ln(2n/alpha))."""
-        spread = 4 * math.sqrt(setting.problem.dim) + 2 * setting.log_tail(2)
+        """The norm bound Upsilon = sigma_noise sqrt(2m) (4 sqrt(d) + 2 ln(2n/alpha)).
+
+        With k blocks, the norm is that of one of them: d is then the largest, and n is k n.
+        """
+        blocks = setting.problem.blocks
+        spread = 4 * math.sqrt(max(blocks)) + 2 * setting.log_tail(2 * len(blocks))
         return self.std * math.sqrt(2 * setting.tree_depth) * spread
 
     def eigenvalues(self, setting: Setting) -> tuple[float, float]:
@@ -104,11 +109,11 @@ class GaussianNoise:
             gamma=self.moment_std * math.sqrt(setting.tree_depth / rho_min) * setting.normal_length,
         )
 
-    def draw(self, source: NoiseSource, dim: int, count: int) -> F64:
-        """Independent noise for ``count`` nodes."""
-        size = linalg.packed_size(dim)
+    def draw(self, source: NoiseSource, firsts: I64, count: int) -> F64:
+        """Independent noise for ``count`` nodes, with blocks as `kernels._linalg` has them."""
+        size = linalg.packed_size(firsts)
         nodes = source.normals(count * size).reshape(count, size)
-        kernel.symmetric_gaussian(nodes, self.std, self.moment_std, dim)
+        kernel.symmetric_gaussian(nodes, self.std, self.moment_std, firsts)
         return nodes
 
     def describe(self, setting: Setting) -> dict[str, float]:

@@ -26,6 +26,7 @@ from discreet.problem import Setting
 from discreet.theory import NoiseBounds
 
 F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
 
 ARGUMENT = (
     "Wishart noise on every node of a binary tree over the rows, with the degrees of freedom of "
@@ -87,16 +88,20 @@ class WishartNoise:
             gamma=math.sqrt(self.scale) * setting.normal_length * stretch,
         )
 
-    def draw(self, source: NoiseSource, dim: int, count: int) -> F64:
-        """Independent noise for ``count`` nodes, by Bartlett's decomposition."""
+    def draw(self, source: NoiseSource, firsts: I64, count: int) -> F64:
+        """Independent noise for ``count`` nodes, by Bartlett's decomposition.
+
+        Where there are blocks, what is outside them is dropped.
+        """
+        dim = firsts.size
         if self.dof <= dim:
             raise ParameterError("dof", f"is {self.dof}; give more than the dimension {dim}")
-        nodes = np.empty((count, linalg.packed_size(dim)))
+        nodes = np.empty((count, linalg.packed_size(firsts)))
         dofs = self.dof - np.arange(dim, dtype=np.float64)
         normals = source.normals(count * dim * (dim + 1) // 2).reshape(count, -1)
         squares = source.chi_squares(np.tile(dofs, count)).reshape(count, dim)
         for at in range(count):
-            kernel.wishart(normals[at], squares[at], self.scale, nodes[at])
+            kernel.wishart(normals[at], squares[at], self.scale, firsts, nodes[at])
         return nodes
 
     def describe(self, setting: Setting) -> dict[str, float]:  # noqa: ARG002  # one shape for all
