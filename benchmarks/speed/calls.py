@@ -10,17 +10,21 @@ from benchmarks.speed import workload
 from benchmarks.speed.results import BenchSection, Cell
 from benchmarks.speed.workload import BenchSizes
 from discreet.learner import LinUCB
+from discreet.problem import Problem
 from discreet.simulation.environments import Sphere
 
-LATENCY_VARIANTS = ("nonprivate", "gaussian", "tight")
+LATENCY_VARIANTS = ("nonprivate", "gaussian", "tight", "windows")
 LATENCY_SIZES = ((5, 25), (50, 1000))
 LATENCY_WARM_UP = 20
 SETS = 16  # decision sets, offered in turns
 
 EXACTNESS_DIMS = (5, 50)
-EXACTNESS_VARIANTS = ("tight", "gaussian")
+EXACTNESS_VARIANTS = ("windows", "tight", "gaussian")
 NOISES = ("exact", "float")
 EXACTNESS_WARM_UP = 40  # rows: the first release is among them
+
+BLOCK_ACTIONS, BLOCK_SIZE = 10, 30  # a model of 30 features for each of 10 actions
+BLOCK_LIMIT = 30_000  # rounds, at most
 
 FIRST_USE = "discreet; discreet.LinUCB"
 
@@ -179,6 +183,91 @@ def _learn_times(variant: str, dim: int, calls: int) -> dict[str, tuple[list[flo
             if turn >= EXACTNESS_WARM_UP:
                 times[noise][learner.release.number > before].append(took)
     return times
+
+
+def blocks(sizes: BenchSizes) -> BenchSection:
+    """Milliseconds around a release of a model for each action, in a process of its own."""
+    rows = workload.in_own_process(__name__, "blocks_rows", releases=max(10, sizes.calls // 200))
+    return BenchSection(
+        name="blocks",
+        title=f"milliseconds around a release, {BLOCK_ACTIONS} models of {BLOCK_SIZE} features",
+        rows=tuple(rows),
+        notes=(
+            (
+                "`learn` is the median of calls that make a release, `choose` of the first after "
+                "one, `other` of all others. LAPACK is NumPy's eigendecomposition of the same "
+                "blocks, on one thread, median, in turns with the calls."
+            ),
+        ),
+        figures={
+            f"{row['model']}_{name}": row[name]
+            for row in rows
+            for name in ("learn_ms", "choose_ms", "choose_over_lapack")
+        },
+    )
+
+
+def blocks_rows(*, releases: int) -> list[dict[str, Cell]]:
+    """A row for the model with its blocks, and one for the same as a single block."""
+    sizes = {"blocks": (BLOCK_SIZE,) * BLOCK_ACTIONS, "one": (BLOCK_ACTIONS * BLOCK_SIZE,)}
+    return [_blocks_row(name, found, releases) for name, found in sizes.items()]
+
+
+def _blocks_row(name: str, sizes: tuple[int, ...], releases: int) -> dict[str, Cell]:
+    dim = sum(sizes)
+    bandit = LinUCB(
+        Problem(dim=dim, action_norm=1, reward_bound=1, theta_norm=1, blocks=sizes),
+        horizon=workload.HORIZON,
+        privacy=workload.PRIVACY,
+    )
+    rng = np.random.default_rng(0)
+    sets = [_apart(rng) for _ in range(SETS)]
+    learn: list[float] = []
+    first: list[float] = []
+    other: list[float] = []
+    lapack: list[float] = []
+    fresh = False
+    clock = time.perf_counter
+    for turn in range(BLOCK_LIMIT):
+        number = bandit.release.number
+        start = clock()
+        decision = bandit.choose(sets[turn % SETS])
+        chosen = clock()
+        bandit.learn(decision, 0.5)
+        learnt = clock()
+        (first if fresh else other).append(1e3 * (chosen - start))
+        fresh = bandit.release.number != number
+        if fresh:
+            learn.append(1e3 * (learnt - chosen))
+            lapack.append(_decomposed(bandit.release.gram, sizes))
+        if len(first) > releases:
+            break
+    return {
+        "model": name,
+        "releases": len(first),
+        "learn_ms": median(learn[1:]),
+        "choose_ms": median(first[1:]),
+        "other_ms": median(other),
+        "lapack_ms": median(lapack),
+        "choose_over_lapack": median(first[1:]) / median(lapack),
+    }
+
+
+def _apart(rng: np.random.Generator) -> np.ndarray:
+    """A decision set in which each action has features of its own."""
+    own = workload.unit_rows(rng, BLOCK_ACTIONS, BLOCK_SIZE) * 0.999
+    found = np.zeros((BLOCK_ACTIONS, BLOCK_ACTIONS, BLOCK_SIZE))
+    found[np.arange(BLOCK_ACTIONS), np.arange(BLOCK_ACTIONS)] = own
+    return found.reshape(BLOCK_ACTIONS, -1)
+
+
+def _decomposed(gram: np.ndarray, sizes: tuple[int, ...]) -> float:
+    """Milliseconds of the eigendecompositions of all blocks."""
+    stops = np.cumsum(sizes)
+    start = time.perf_counter()
+    for size, stop in zip(sizes, stops, strict=True):
+        np.linalg.eigh(gram[stop - size : stop, stop - size : stop])
+    return 1e3 * (time.perf_counter() - start)
 
 
 def startup(sizes: BenchSizes) -> BenchSection:

@@ -132,6 +132,8 @@ BARS = (
     _most("horizon 5e7 beside 1e5", "scaling", "horizon_ratio", 1.3, "x"),
     _most("d=64, K=4096 beside NumPy's product", "scaling", "large_ratio", 3.0, "x"),
     _least("two workers beside one", "scaling", "workers_ratio", 1.8, "x"),
+    _most("learn with a release, 10 blocks of 30", "blocks", "blocks_learn_ms", 10.0, "ms"),
+    _most("choose after a release, 10 blocks of 30", "blocks", "blocks_choose_ms", 2.0, "ms"),
     _most("choose + learn, nonprivate, d=5, K=25", "latency", "nonprivate_5x25_us", 25.0, "us"),
     _most("choose + learn, gaussian, d=5, K=25", "latency", "gaussian_5x25_us", 25.0, "us"),
     _most(

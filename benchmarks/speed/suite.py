@@ -21,6 +21,7 @@ SECTIONS: dict[str, Callable[[BenchSizes], BenchSection]] = {
         simulation.scaling,
         calls.latency,
         calls.exactness,
+        calls.blocks,
         store.store,
         libraries.libraries,
         calls.startup,
