@@ -1,19 +1,28 @@
 """The one type that leaves the trusted side."""
 
+import hashlib
+import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import _tables
-from discreet.mechanism import Mechanism
+from discreet import _canonical, _tables
+from discreet import _checks as checks
+from discreet.errors import ParameterError
+from discreet.mechanism import Mechanism, _codec
 from discreet.mechanism._read_only import read_only
 from discreet.privacy import Guarantee
 from discreet.release.confidence import Region, region
 from discreet.release.posterior import Posterior, posterior
 
 F64 = NDArray[np.float64]
+
+_FORMAT = "discreet-release-1"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -68,6 +77,70 @@ class Release:
         """The confidence set that is proven to hold the parameter."""
         return region(self)
 
+    def to_json(self) -> dict[str, Any]:
+        """The release as plain JSON, complete: `from_json` makes the same of it, to the last bit.
+
+        ``gram`` is a list of square matrices, one for each of the problem's blocks.
+        """
+        return {
+            "format": _FORMAT,
+            "digest": fingerprint(self),
+            "number": self.number,
+            "rows": self.rows,
+            "spread": self.spread,
+            "weight": self.weight,
+            "gram": [self.gram[part, part].tolist() for part in _parts(self.mechanism)],
+            "moment": self.moment.tolist(),
+            "mechanism": _codec.to_json(self.mechanism),
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any] | str | bytes) -> Self:
+        """The release of a document, if it fits together and to its digest.
+
+        Args:
+            document: what `to_json` gives, or that as text.
+
+        Raises:
+            ParameterError: it is no release, or was altered.
+        """
+        try:
+            return cls._read(document)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise ParameterError(
+                "document", "is no release, or was altered; get it again from where it was shown"
+            ) from error
+
+    @classmethod
+    def _read(cls, document: Mapping[str, Any] | str | bytes) -> Self:
+        if isinstance(document, str):
+            document = document.encode("utf-8")
+        entry = _canonical.parse(document) if isinstance(document, bytes) else document
+        if entry["format"] != _FORMAT:
+            raise ValueError("another format")
+        mechanism = _codec.from_json(entry["mechanism"])
+        dim, parts = mechanism.setting.problem.dim, _parts(mechanism)
+        gram, moment = np.zeros((dim, dim)), np.array(entry["moment"], dtype=np.float64)
+        for part, block in zip(parts, entry["gram"], strict=True):
+            found = np.array(block, dtype=np.float64)
+            if found.shape != gram[part, part].shape:
+                raise ValueError("another shape")
+            gram[part, part] = found
+        if moment.shape != (dim,) or not (np.isfinite(gram).all() and np.isfinite(moment).all()):
+            raise ValueError("another shape")
+        release = cls(
+            number=checks.count("number", entry["number"], least=0),
+            rows=checks.count("rows", entry["rows"], least=0),
+            gram=gram,
+            moment=moment,
+            spread=checks.at_least("spread", entry["spread"], 0.0),
+            weight=checks.at_least("weight", entry["weight"], 0.0),
+            mechanism=mechanism,
+        )
+        if entry["digest"] != fingerprint(release):
+            raise ValueError("another digest")
+        return release
+
     def __repr__(self) -> str:
         return (
             f"Release(number={self.number}, rows={self.rows}, dim={self.moment.size}, "
@@ -85,3 +158,18 @@ class Release:
         return _tables.as_html(
             (), rows, title=f"Release {self.number:,}", notes=[str(self.guarantee)]
         )
+
+
+def fingerprint(release: Release) -> str:
+    """The digest of a release's values: SHA-256 of all its numbers, little-endian, 64 bits each."""
+    head = struct.pack("<3q", release.number, release.rows, release.moment.size)
+    found = hashlib.sha256(head)
+    for part in (release.gram, release.moment):
+        found.update(part.astype("<f8", order="C", copy=False).data)
+    return found.hexdigest()
+
+
+def _parts(mechanism: Mechanism) -> list[slice]:
+    """Where the blocks are."""
+    ends = accumulate(mechanism.setting.problem.blocks, initial=0)
+    return [slice(start, stop) for start, stop in pairwise(ends)]

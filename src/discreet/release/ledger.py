@@ -5,14 +5,13 @@ one release: its number, how many rows are in it, the digest of its values, and 
 chains it to the line before. Nothing here holds or sees a row, or imports what does.
 """
 
-import hashlib
 import re
 import secrets
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import Any, Self, overload
 
 from discreet import _canonical as canonical
 from discreet import _checks as checks
@@ -23,9 +22,7 @@ from discreet.errors import (
     ForkedStateError,
     ParameterError,
 )
-
-if TYPE_CHECKING:
-    from discreet.release._release import Release
+from discreet.release._release import Release, fingerprint
 
 __all__ = ["Entry", "Ledger", "fingerprint"]
 
@@ -296,7 +293,7 @@ class Ledger:
             )
         return shared
 
-    def holds(self, release: "Release") -> bool:
+    def holds(self, release: Release) -> bool:
         """Whether the ledger has this release, with these values."""
         if not 1 <= release.number <= len(self):
             return False
@@ -356,15 +353,6 @@ class Ledger:
         if len(shown) < len(self):
             lines.insert(1 + _SHOWN, f"{'...':>10}")
         return "\n".join(lines)
-
-
-def fingerprint(release: "Release") -> str:
-    """The digest of a release's values: SHA-256 of all its numbers, little-endian, 64 bits each."""
-    head = struct.pack("<3q", release.number, release.rows, release.moment.size)
-    found = hashlib.sha256(head)
-    for part in (release.gram, release.moment):
-        found.update(part.astype("<f8", order="C", copy=False).data)
-    return found.hexdigest()
 
 
 def _broken(line: int, what: str) -> BrokenLedgerError:
