@@ -15,17 +15,20 @@ from numpy.typing import NDArray
 from discreet.audit import _statistics as statistics
 from discreet.audit import _streams as streams
 from discreet.audit import _trials as trials
+from discreet.audit import _values as values
 from discreet.audit._statistics import Samples
 from discreet.audit._trials import Evidence
 from discreet.errors import OutOfBoundsError
 from discreet.mechanism import Mechanism
 from discreet.mechanism._cost import HasTwoScales
+from discreet.privacy import Privacy
 
 F64 = NDArray[np.float64]
 
 _MOST_RELEASES = 128  # of one learner that are looked at
 _FEW_RELEASES = 16  # where every pair of them is looked at
 _STRETCH = 10.0  # how far out of bounds rows are put
+_CROWD = 10  # how many times as many rows as stated one person brings
 _CONFIRMED, _REFUSED, _INAPPLICABLE = "", "refused", "inapplicable"
 
 
@@ -63,14 +66,22 @@ class Target:
         return self.evidence(self.makers.long, streams.worst_pair, releases=_MOST_RELEASES)
 
     def evidence(
-        self, make: trials.Make, pair: Callable[[Mechanism], streams.RowPair], *, releases: int
+        self,
+        make: trials.Make,
+        pair: Callable[[Mechanism], streams.RowPair],
+        *,
+        releases: int,
+        feed: trials.Feed = trials.by_choosing,
+        times_too_many: int = 1,
     ) -> Evidence:
         """Trials of the two worlds that a pair of rows makes."""
         mechanism = make().mechanism
         times = streams.release_times(mechanism, releases)
         first = times[0] if len(times) > 1 else 0
-        worlds = streams.worlds(mechanism, pair(mechanism), times, first=first)
-        return trials.played(make, worlds, self.effort)
+        worlds = streams.worlds(
+            mechanism, pair(mechanism), times, first=first, times_too_many=times_too_many
+        )
+        return trials.played(make, worlds, self.effort, feed)
 
     def proven(self, tuning: Samples, testing: Samples, shift: F64) -> EpsilonBound:
         """The epsilon that the best linear statistic proves, of shape (trials, k)."""
@@ -206,6 +217,60 @@ def one_run(target: Target) -> EpsilonBound:
     return EpsilonBound(found, len(coins), note)
 
 
+def observed(target: Target) -> EpsilonBound:
+    """The worst pair through `observe`, all rows up to a release in one call."""
+    return _through(target, trials.by_observing)
+
+
+def crowding(target: Target) -> EpsilonBound:
+    """One person with ten times as many rows as stated: a curator must leave out the rest."""
+    return _through(target, trials.as_one_person, times_too_many=_CROWD)
+
+
+def forgetting(target: Target) -> EpsilonBound:
+    """The same, and the person asks to be forgotten after each row: none may count again."""
+    return _through(target, trials.forgotten_each_time, times_too_many=_CROWD)
+
+
+def _through(target: Target, feed: trials.Feed, *, times_too_many: int = 1) -> EpsilonBound:
+    """Several releases of learners that are fed in some way."""
+    make = target.makers.long
+    if not isinstance(make(), trials.ObservingLearner):
+        note = "this learner takes no rows that were decided elsewhere"
+        return EpsilonBound(0.0, 0, note, _INAPPLICABLE)
+    found = target.evidence(
+        make,
+        streams.worst_pair,
+        releases=_FEW_RELEASES,
+        feed=feed,
+        times_too_many=times_too_many,
+    )
+    if isinstance(make().mechanism.noise, HasTwoScales):
+        return _by_gaussian(target, make, lambda: found)
+    return target.proven(*_flat(found))
+
+
+def private_values(target: Target) -> EpsilonBound:
+    """The worst pair of logged rounds, in a value that is released with the same guarantee."""
+    promised = target.makers.short().mechanism.guarantee
+    if promised.epsilon is None or promised.delta is None:
+        return EpsilonBound(0.0, 0, "nothing is promised", _INAPPLICABLE)
+    privacy = Privacy(
+        epsilon=promised.epsilon,
+        delta=promised.delta,
+        contributions_per_user=promised.contributions_per_user,
+        neighbours=promised.neighbours,
+    )
+    found = values.played(privacy, target.effort)
+    tuning, testing, shift = _flat(found)
+    rates = statistics.median_rates(
+        *statistics.linear_statistic(tuning, testing, shift), risk=target.effort.risk
+    )
+    mu = float(statistics.rates_mu(*rates))
+    epsilon = statistics.mu_epsilon(mu, delta=target.delta)
+    return EpsilonBound(epsilon, target.effort.trials, f"mu is at least {mu:.4g}")
+
+
 def rewind(target: Target) -> EpsilonBound:
     """An old state put back and continued again and again: a row is released each time."""
     learner = target.makers.short()
@@ -237,5 +302,9 @@ ATTACKS: dict[str, Callable[[Target], EpsilonBound]] = {
     "one-run": one_run,
     "out-of-bounds": out_of_bounds,
     "low-bits": low_bits,
+    "observed": observed,
+    "crowding": crowding,
+    "forgetting": forgetting,
+    "values": private_values,
     "rewind": rewind,
 }

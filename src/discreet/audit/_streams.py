@@ -150,11 +150,19 @@ def stream(dim: int, times: tuple[int, ...], special: Mapping[int, PlayedRow]) -
 
 
 def worlds(
-    mechanism: Mechanism, pair: RowPair, times: tuple[int, ...], *, first: int = 0
+    mechanism: Mechanism,
+    pair: RowPair,
+    times: tuple[int, ...],
+    *,
+    first: int = 0,
+    times_too_many: int = 1,
 ) -> TwoWorlds:
-    """Streams that differ in one person's rounds, from row ``first`` (counted from 0) on."""
+    """Streams that differ in one person's rounds, from row ``first`` (counted from 0) on.
+
+    With ``times_too_many`` the person has that many times as many as stated.
+    """
     dim = mechanism.setting.problem.dim
-    rounds = mechanism.guarantee.contributions_per_user
+    rounds = times_too_many * mechanism.guarantee.contributions_per_user
     places = range(first, min(first + rounds, times[-1]))
     streams = [stream(dim, times, dict.fromkeys(places, row)) for row in pair]
     batches = np.searchsorted(times, places, side="right")

@@ -4,8 +4,9 @@ Noise is the system's: there is no seed, and no two audits give the same numbers
 """
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol, cast, runtime_checkable
 
@@ -70,6 +71,19 @@ class StoredLearner(AuditedLearner, Protocol):
         """Give the files up."""
 
 
+@runtime_checkable
+class ObservingLearner(AuditedLearner, Protocol):
+    """A learner that takes rows decided elsewhere, and knows people by an id."""
+
+    def observe(
+        self, actions: ArrayLike, rewards: ArrayLike, *, subjects: Sequence[str | None] | None
+    ) -> None:
+        """Take in rows, with the id of each person; None for those who come once."""
+
+    def forget_subject(self, subject: str) -> object:
+        """Erase what can be erased of a person."""
+
+
 Make = Callable[[], AuditedLearner]
 Load = Callable[[Path], AuditedLearner]
 
@@ -119,6 +133,47 @@ class Effort:
         return 1 - self.confidence
 
 
+Part = Sequence[tuple[F64, float]]
+"""Rows up to a release: decision sets of one action, and rewards."""
+
+Feed = Callable[[AuditedLearner, Part], None]
+"""How rows are given to a learner."""
+
+_SOMEBODY = "somebody"  # the person whose rows differ
+
+
+def by_choosing(learner: AuditedLearner, part: Part) -> None:
+    """One by one, a decision and its reward."""
+    centre = learner.mechanism.setting.problem.reward_centre
+    for actions, reward in part:
+        learner.learn(learner.choose(actions), centre + reward)
+
+
+def by_observing(learner: AuditedLearner, part: Part) -> None:
+    """All at once, as from a log."""
+    _observe(learner, part, None)
+
+
+def as_one_person(learner: AuditedLearner, part: Part) -> None:
+    """As from a log in which every row that is not zeros is from the same person."""
+    _observe(learner, part, [_SOMEBODY if actions.any() else None for actions, _ in part])
+
+
+def forgotten_each_time(learner: AuditedLearner, part: Part) -> None:
+    """The same, one by one, and the person asks to be forgotten after each of their rows."""
+    for row in part:
+        as_one_person(learner, [row])
+        if row[0].any():
+            cast("ObservingLearner", learner).forget_subject(_SOMEBODY)
+
+
+def _observe(learner: AuditedLearner, part: Part, subjects: Sequence[str | None] | None) -> None:
+    centre = learner.mechanism.setting.problem.reward_centre
+    actions = np.concatenate([actions for actions, _ in part])
+    rewards = centre + np.array([reward for _, reward in part])
+    cast("ObservingLearner", learner).observe(actions, rewards, subjects=subjects)
+
+
 class Evidence(NamedTuple):
     """Trials to tune an attack on, trials to judge it by, and how far apart the worlds are.
 
@@ -130,40 +185,50 @@ class Evidence(NamedTuple):
     shift: F64
 
 
-def played(make: Make, worlds: TwoWorlds, effort: Effort) -> Evidence:
+def played(make: Make, worlds: TwoWorlds, effort: Effort, feed: Feed = by_choosing) -> Evidence:
     """Trials of both worlds."""
     entries = worlds.shift.shape[1]
     one, other = (
-        recorded(make, stream, entries=entries, count=effort.trials, jobs=effort.jobs)
+        recorded(make, stream, entries=entries, count=effort.trials, jobs=effort.jobs, feed=feed)
         for stream in worlds.streams
     )
-    return _split(one, other, worlds.shift)
+    return split(one, other, worlds.shift)
 
 
-def recorded(make: Make, stream: Stream, *, entries: int, count: int, jobs: int = 1) -> F64:
+def recorded(
+    make: Make,
+    stream: Stream,
+    *,
+    entries: int,
+    count: int,
+    jobs: int = 1,
+    feed: Feed = by_choosing,
+) -> F64:
     """The releases of ``count`` learners, shape (count, 1 + J, entries)."""
+    shape = (1 + len(stream.parts), entries)
+    return many(partial(_many, make, stream, shape, feed), count=count, jobs=jobs)
+
+
+def many(some: Callable[[int], F64], *, count: int, jobs: int) -> F64:
+    """``count`` trials, made by several workers, each some at a time."""
     size = max(1, min(_CHUNK, -(-count // jobs)))
     sizes = [min(size, count - done) for done in range(0, count, size)]
     pool = joblib.Parallel(n_jobs=min(jobs, len(sizes)))
-    releases = 1 + len(stream.parts)
-    parts = pool(joblib.delayed(_many)(make, stream, (n, releases, entries)) for n in sizes)
-    return np.concatenate(parts)
+    return np.concatenate(pool(joblib.delayed(some)(size) for size in sizes))
 
 
-def _many(make: Make, stream: Stream, shape: tuple[int, ...]) -> F64:
-    shown = np.empty(shape)
-    for trial in range(shape[0]):
-        _play(make(), stream, shown[trial])
+def _many(make: Make, stream: Stream, shape: tuple[int, int], feed: Feed, trials: int) -> F64:
+    shown = np.empty((trials, *shape))
+    for trial in range(trials):
+        _play(make(), stream, shown[trial], feed)
     return shown
 
 
-def _play(learner: AuditedLearner, stream: Stream, shown: F64) -> None:
+def _play(learner: AuditedLearner, stream: Stream, shown: F64, feed: Feed = by_choosing) -> None:
     """Feed a stream to a learner and write down the release before any row and after each part."""
     shown[0] = _seen(learner)
-    centre = learner.mechanism.setting.problem.reward_centre
     for number, part in enumerate(stream.parts, start=1):
-        for actions, reward in part:
-            learner.learn(learner.choose(actions), centre + reward)
+        feed(learner, part)
         shown[number] = _seen(learner)
 
 
@@ -172,7 +237,7 @@ def _seen(learner: AuditedLearner) -> F64:
     return view(release.gram, release.moment)
 
 
-def _split(one: F64, other: F64, shift: F64) -> Evidence:
+def split(one: F64, other: F64, shift: F64) -> Evidence:
     """Set a fifth of the trials apart."""
     tuned = max(1, min(len(one), len(other)) // 5)
     return Evidence(Samples(one[:tuned], other[:tuned]), Samples(one[tuned:], other[tuned:]), shift)
@@ -229,7 +294,7 @@ def rewound(makers: Makers, pair: RowPair, *, trials: int) -> Evidence | None:
                     return None
                 shown[world].append(found)
     shift = np.array([pair.difference, 0 * pair.difference])
-    return _split(np.array(shown[0]), np.array(shown[1]), shift)
+    return split(np.array(shown[0]), np.array(shown[1]), shift)
 
 
 def _continued(makers: Makers, row: PlayedRow, folder: Path) -> F64 | None:
@@ -259,8 +324,7 @@ def _continued(makers: Makers, row: PlayedRow, folder: Path) -> F64 | None:
 
 
 def _add(learner: AuditedLearner, row: PlayedRow) -> None:
-    centre = learner.mechanism.setting.problem.reward_centre
-    learner.learn(learner.choose(row.action[np.newaxis]), centre + row.reward)
+    by_choosing(learner, [(row.action[np.newaxis], row.reward)])
 
 
 def _is_ledger(file: Path) -> bool:
