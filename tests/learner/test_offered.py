@@ -1,6 +1,5 @@
 """Some actions of a decision set may be left out, and a decision still names its place in all."""
 
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
