@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.real_data import learners
+from benchmarks.real_data import learners, values
 from benchmarks.real_data.data import F64, I64
 from benchmarks.real_data.sizes import Sizes
 from benchmarks.speed.results import BenchSection, Cell
@@ -25,13 +25,14 @@ def clicks(sizes: Sizes, data: None = None, on_step: Step = lambda: None) -> Ben
         on_step: called after each game.
     """
     del data
-    rows = []
-    for epsilon in (*sizes.epsilons, None):
+    rows = [_fixed("uniform", _uniform()), _fixed("best fixed article", BEST)]
+    for epsilon in sizes.targets:
         played = []
         for seed in range(sizes.players):
             played.append(_played(epsilon, sizes, seed))
             on_step()
-        rows.append(_row(epsilon, np.array(played)))
+        rule = "nonprivate" if epsilon is None else "learner"
+        rows.append({"rule": rule, "epsilon": epsilon, **values.over_seeds(played)})
     private = [float(row["lowest"]) for row in rows if row["epsilon"] is not None]  # type: ignore[arg-type]
     return BenchSection(
         name="clicks",
@@ -47,6 +48,7 @@ def clicks(sizes: Sizes, data: None = None, on_step: Step = lambda: None) -> Ben
                 f"{ARTICLES} articles are clicked with probability {RATE:g}, one of them with "
                 f"{BEST:g}. Uniform choices have {_uniform():.4f}."
             ),
+            "low and high: a 95% interval for the mean over seeds (Student's t).",
         ),
         figures={"lowest_above_uniform": min(private) - _uniform()},
     )
@@ -80,12 +82,9 @@ def _played(epsilon: float | None, sizes: Sizes, seed: int) -> tuple[float, floa
     return float(shown[-(sizes.views // 4) :].mean()), float(shown.mean())
 
 
-def _row(epsilon: float | None, played: F64) -> dict[str, Cell]:
-    last, overall = played.T
-    return {
-        "epsilon": epsilon,
-        "last_quarter": float(last.mean()),
-        "error": float(last.std(ddof=1) / np.sqrt(last.size)) if last.size > 1 else None,
-        "lowest": float(last.min()),
-        "all_rounds": float(overall.mean()),
-    }
+def _fixed(rule: str, rate: float) -> dict[str, Cell]:
+    """A rule that does not learn."""
+    known = dict.fromkeys(("last_quarter", "lowest", "all_rounds"), rate)
+    unknown = dict.fromkeys(("epsilon", "low", "high", "error"))
+    order = ("epsilon", "last_quarter", "low", "high", "error", "lowest", "all_rounds")
+    return {"rule": rule, **{name: {**known, **unknown}[name] for name in order}}

@@ -1,7 +1,7 @@
 """The data sets, as what a bandit sees of them. All scales are constants, stated here.
 
-The RAND health insurance experiment comes with statsmodels and the breast cancer records with
-scikit-learn; both are read from the installed package.
+The RAND health insurance experiment comes with statsmodels and the breast cancer records
+and handwritten digits with scikit-learn; all are read from the installed package.
 """
 
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ _PLAN_SCALE = 4.62  # no plan's log(coinsurance + 1) is above it
 _DISEASES = 60.0  # an index of chronic diseases; above this it counts as this
 _VISITS = 6.0  # more visits to a doctor in a year count as this many
 _STANDARD = 10.0  # standardised records are divided by this, and cut to norm 1
+_MOST_INK = 16.0  # the darkest shade of a pixel
 
 
 @dataclass(frozen=True)
@@ -155,23 +156,27 @@ def insurance() -> Logged:
 
 @dataclass(frozen=True)
 class Labelled:
-    """Records, and which of two actions is right for each.
+    """Records, and which of some actions is right for each.
 
     Attributes:
         records: of norm at most 1, shape (n, p).
-        labels: 0 or 1, shape (n,).
+        labels: 0, 1 and so on, shape (n,).
     """
 
     records: F64
     labels: I64
 
     @property
-    def sets(self) -> F64:
-        """The decision set of each record, a parameter for each action, shape (n, 2, 2p)."""
-        n, p = self.records.shape
-        vectors = np.zeros((n, 2, 2 * p))
-        vectors[:, 0, :p] = self.records
-        vectors[:, 1, p:] = self.records
+    def actions(self) -> int:
+        """How many labels there are."""
+        return int(self.labels.max()) + 1
+
+    def sets(self, drawn: I64) -> F64:
+        """The decision sets of some records, a parameter for each of K actions, (n, K, K p)."""
+        own, p, count = self.records[drawn], self.records.shape[1], self.actions
+        vectors = np.zeros((len(own), count, count * p))
+        for action in range(count):
+            vectors[:, action, action * p : (action + 1) * p] = own
         return vectors
 
 
@@ -187,6 +192,21 @@ def cancer() -> Labelled:
     found = load_breast_cancer()
     values = np.asarray(found.data, dtype=np.float64)
     return labelled((values - values.mean(axis=0)) / values.std(axis=0), found.target)
+
+
+def digits() -> Labelled:
+    """Handwritten digits: 1,797 images of 8 by 8 pixels with 17 shades, and which digit each is.
+
+    A record is a constant and the mean ink of 16 squares of four pixels, within [-1, 1]; 17
+    numbers divided by the square root of 17, so that no record is longer than 1.
+    """
+    from sklearn.datasets import load_digits  # noqa: PLC0415  # an extra
+
+    found = load_digits()
+    squares = np.asarray(found.images, dtype=np.float64).reshape(-1, 4, 2, 4, 2).mean(axis=(2, 4))
+    ink = 2 * squares.reshape(len(squares), -1) / _MOST_INK - 1
+    records = np.column_stack([np.ones(len(ink)), ink])
+    return Labelled(records / np.sqrt(records.shape[1]), np.asarray(found.target, np.int64))
 
 
 def labelled(standardised: F64, labels: I64) -> Labelled:

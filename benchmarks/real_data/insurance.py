@@ -13,6 +13,7 @@ from benchmarks.speed.results import BenchSection, Cell
 from discreet.privacy import Privacy
 
 PENALTY = 0.5  # of the ridge regression
+REACH = 1.959964  # standard errors of a 95% interval
 
 Step = Callable[[], None]
 
@@ -69,7 +70,8 @@ def insurance(sizes: Sizes, data: Logged, on_step: Step = lambda: None) -> Bench
         ),
         (
             "value: the mean reward on rows that were held out (SNIPS), the mean over splits; "
-            "error: its standard error on one split, by person. t: of the differences to "
+            "error: its standard error on one split, by person; low and high: 95% by "
+            "that error. t: of the differences to "
             "uniform over splits, which share rows."
         ),
         *(
@@ -150,13 +152,16 @@ def _row(
     model, theta_norm, epsilon, rule = key
     own = [one.value for one in worth]
     above = values.paired(own, uniform)
+    value, error = float(np.mean(own)), float(np.mean([one.error for one in worth]))
     return {
         "model": model,
         "theta_norm": theta_norm,
         "epsilon": epsilon,
         "rule": rule,
-        "value": float(np.mean(own)),
-        "error": float(np.mean([one.error for one in worth])),
+        "value": value,
+        "low": value - REACH * error,
+        "high": value + REACH * error,
+        "error": error,
         "above_uniform": above.mean,
         "t": above.t,
         "lowest": min(own),

@@ -16,8 +16,9 @@ class Sizes:
         theta_norms: that are stated for both data sets.
         epsilons: privacy targets, with ``delta``.
         delta: of all targets on real data.
-        players: seeds of the breast cancer game and of the clicks.
+        players: seeds of the games on records and of the clicks.
         rounds: of that game.
+        drawings: rounds of the game with handwritten digits.
         views: rounds of the clicks.
         worlds: seeds for each kind of synthetic world, where coverage is counted.
         world_rounds: of those.
@@ -35,6 +36,7 @@ class Sizes:
     delta: float = 1e-6
     players: int = 6
     rounds: int = 50_000
+    drawings: int = 50_000
     views: int = 300_000
     worlds: int = 100
     world_rounds: int = 100_000
@@ -42,8 +44,20 @@ class Sizes:
     factors: tuple[int, ...] = (1, 10, 100)
     samples: int = 10
 
+    @property
+    def targets(self) -> tuple[float | None, ...]:
+        """All privacy targets, and none."""
+        return (*self.epsilons, None)
+
 
 DEFAULT = Sizes()
 QUICK = Sizes(
-    splits=2, epsilons=(1.0,), players=1, rounds=10_000, views=20_000, worlds=20, samples=4
+    splits=2,
+    epsilons=(1.0,),
+    players=1,
+    rounds=10_000,
+    drawings=10_000,
+    views=20_000,
+    worlds=20,
+    samples=4,
 )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
 from benchmarks.real_data.data import F64, I64, Logged
 
@@ -58,6 +59,27 @@ def paired(values: Sequence[float], others: Sequence[float]) -> Paired:
     return Paired(mean, error, mean / error if error > 0 else math.copysign(0.0, mean))
 
 
+def over_seeds(played: Sequence[tuple[float, float]]) -> dict[str, float | None]:
+    """The last quarter over seeds, with a 95% interval for its mean by Student's t.
+
+    Args:
+        played: for each seed the figure of the last quarter, and that of all rounds.
+    """
+    last, overall = np.array(played).T
+    mean, error, reach = float(last.mean()), None, None
+    if last.size > 1:
+        error = float(last.std(ddof=1) / math.sqrt(last.size))
+        reach = error * float(stdtrit(last.size - 1, 0.975))
+    return {
+        "last_quarter": mean,
+        "low": None if reach is None else mean - reach,
+        "high": None if reach is None else mean + reach,
+        "error": error,
+        "lowest": float(last.min()),
+        "all_rounds": float(overall.mean()),
+    }
+
+
 def best_single(data: Logged, actions: int) -> int:
     """The action with the best mean reward."""
     totals = np.bincount(data.chosen, data.rewards, minlength=actions)
@@ -65,7 +87,7 @@ def best_single(data: Logged, actions: int) -> int:
 
 
 def ridge(rows: F64, rewards: F64, penalty: float) -> F64:
-    """The ridge regression's parameter."""
+    """The ridge regression's parameter; with several columns of rewards, one for each."""
     return np.linalg.solve(rows.T @ rows + penalty * np.eye(rows.shape[1]), rows.T @ rewards)
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from discreet import evaluation as evaluation
     from discreet import features as features
     from discreet import replay as replay
+    from discreet._view import View, open_read_only
     from discreet.budget import Budget
     from discreet.errors import DiscreetError
     from discreet.learner import Decision, LinUCB, load, read_ledger
@@ -53,8 +54,10 @@ _HOME = {
     "Thompson": "release.policies",
     "UCB": "release.policies",
     "VARIANTS": "mechanism.variants",
+    "View": "_view",
     "greedy": "release.policies",
     "load": "learner",
+    "open_read_only": "_view",
     "privacy_card": "release._card",
     "read_ledger": "learner",
 }
@@ -80,9 +83,11 @@ __all__ = [
     "Setting",
     "Supplied",
     "Thompson",
+    "View",
     "__version__",
     "greedy",
     "load",
+    "open_read_only",
     "privacy_card",
     "read_ledger",
 ]

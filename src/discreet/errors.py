@@ -22,6 +22,7 @@ __all__ = [
     "NotFiniteError",
     "OutOfBoundsError",
     "ParameterError",
+    "ReadOnlyError",
     "ReentrantCallError",
     "ReloadNeededError",
     "RewoundStateError",
@@ -152,6 +153,10 @@ class SecondWriterError(ReloadNeededError):
 
 class StoreError(DiscreetError, RuntimeError):
     """A store that cannot be read or written now: a full disk, a database that does not answer."""
+
+
+class ReadOnlyError(DiscreetError, RuntimeError):
+    """A change that was asked of a view, which only looks at a stored learner."""
 
 
 class ReentrantCallError(DiscreetError, RuntimeError):

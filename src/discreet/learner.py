@@ -1,6 +1,5 @@
 """`LinUCB`: a curator and a policy, which is what most users touch."""
 
-import operator
 import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -28,6 +27,7 @@ from discreet.privacy import Guarantee, Privacy
 from discreet.problem import Problem
 from discreet.release import Release, policies
 from discreet.release._diagnosis import Diagnosis, diagnosis
+from discreet.release._offered import Places, Some, offered, offered_in_each, picked
 from discreet.release.confidence import Region
 from discreet.release.ledger import Ledger
 from discreet.release.posterior import Estimate, Posterior
@@ -281,61 +281,76 @@ class LinUCB:
         """How much the current release says, in words and numbers: all public."""
         return diagnosis(self._curator.release)
 
-    def choose(self, actions: ArrayLike) -> Decision:
+    def choose(
+        self, actions: ArrayLike, *, among: Some | None = None, exclude: Some | None = None
+    ) -> Decision:
         """Pick one action for the current person.
 
         Args:
             actions: the decision set, shape (K, d), an action a row.
+            among: the only actions that may be chosen: their places in ``actions``, or a mask.
+            exclude: actions that may not be chosen, in the same way.
 
         Returns:
-            Which action, and the id under which its reward is given to `learn`.
+            Which action, by its place in ``actions``, and the id under which its reward is given
+            to `learn`. Its probability is that among the actions on offer.
 
         Raises:
             ShapeError, NotFiniteError, OutOfBoundsError: the decision set cannot be used.
+            EmptyDecisionSetError: nothing is left to choose.
             HorizonReachedError: all rounds have been played.
         """
         admitted = self._curator.admit(actions)
         admitted.setflags(write=False)
+        places = offered(len(admitted), among, exclude)
         release = self._curator.shown
         if release is not self._diagnosed:
             self._diagnose(release)
-        index, action, probability = self._chosen(release, admitted)
+        index, action, probability = self._chosen(release, admitted, places)
         return Decision(index, self._curator.open_decisions([action])[0], probability)
 
-    def choose_many(self, sets: Iterable[ArrayLike]) -> list[Decision]:
+    def choose_many(
+        self,
+        sets: Iterable[ArrayLike],
+        *,
+        among: Sequence[Some | None] | None = None,
+        exclude: Sequence[Some | None] | None = None,
+    ) -> list[Decision]:
         """Pick an action for each of several people, from the same release and in one commit.
 
         Args:
             sets: a decision set for each, as for `choose`.
+            among: an entry for each set, as for `choose`; None in it where there is no restriction.
+            exclude: the same.
 
         Returns:
             A decision for each, in order. After an error none was made.
         """
         admitted = self._curator.admit_all(list(sets))
+        restricted = among is not None or exclude is not None
+        places = offered_in_each([*map(len, admitted)], among, exclude) if restricted else None
         release = self._curator.shown
         if release is not self._diagnosed:
             self._diagnose(release)
-        picked = [self._chosen(release, actions) for actions in admitted]
-        ids = self._curator.open_decisions([action for _, action, _ in picked])
+        chosen = (
+            [self._chosen(release, actions) for actions in admitted]
+            if places is None
+            else [self._chosen(release, *both) for both in zip(admitted, places, strict=True)]
+        )
+        ids = self._curator.open_decisions([action for _, action, _ in chosen])
         return [
             Decision(index, one, probability)
-            for (index, _, probability), one in zip(picked, ids, strict=True)
+            for (index, _, probability), one in zip(chosen, ids, strict=True)
         ]
 
     def _chosen(
-        self, release: Release, actions: NDArray[np.float64]
+        self, release: Release, actions: NDArray[np.float64], places: Places = None
     ) -> tuple[int, NDArray[np.float64], float | None]:
-        """The index that the policy picks, that action, and how probable it was."""
-        picked: object = self._policy.choose(release, actions)
-        probability = None
-        if isinstance(picked, policies.Choice):
-            picked, probability = picked
-        index = picked if type(picked) is int else _index(picked)
-        if not 0 <= index < len(actions):
-            raise ParameterError(
-                "policy",
-                "chose no action of the decision set; let its choose() return an index or a Choice",
-            )
+        """The index that the policy picks among these places, that action, and how probable it was.
+
+        A policy sees what is on offer and nothing else.
+        """
+        index, probability = picked(self._policy, release, actions, places)
         return index, actions[index], probability
 
     def _diagnose(self, release: Release) -> None:
@@ -534,14 +549,6 @@ def _rule(body: dict[str, Any], policy: policies.Policy | None) -> policies.Poli
             "path", "holds settings that do not fit together; restore it from a backup"
         ) from None
     return policy or saved  # type: ignore[return-value]  # one of them is there
-
-
-def _index(picked: object) -> int:
-    """What a policy returned, as a whole number; -1 if it is none."""
-    try:
-        return -1 if isinstance(picked, bool) else operator.index(picked)  # type: ignore[arg-type]
-    except TypeError:
-        return -1
 
 
 def _vector(rewards: ArrayLike) -> list[object]:

@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from benchmarks.real_data import data, learners, suite, values
 from benchmarks.real_data.__main__ import app
-from benchmarks.real_data.cancer import cancer
 from benchmarks.real_data.clicks import clicks
 from benchmarks.real_data.coverage import WORLDS, coverage, held
 from benchmarks.real_data.data import MODELS, Labelled, Logged
 from benchmarks.real_data.insurance import insurance
+from benchmarks.real_data.records import cancer, digits
 from benchmarks.real_data.sizes import Sizes
 from benchmarks.speed.results import BenchSection
 from discreet.errors import ParameterError
@@ -31,6 +31,7 @@ TINY = Sizes(
     epsilons=(5.0,),
     players=2,
     rounds=300,
+    drawings=300,
     views=2_000,
     worlds=3,
     world_rounds=400,
@@ -98,9 +99,12 @@ def test_standardised_records_are_cut_to_norm_one() -> None:
     cut = data.labelled(np.array([[3.0, 0.0], [300.0, 0.0]]), np.array([0, 1]))
     np.testing.assert_allclose(cut.records[0], [0.1, 0.3, 0.0])
     assert 0.999 < np.linalg.norm(cut.records[1]) <= 1.0
-    assert cut.sets.shape == (2, 2, 6)
-    assert not cut.sets[:, 0, 3:].any()
-    assert not cut.sets[:, 1, :3].any()
+    sets = cut.sets(np.array([1, 0, 1]))
+    assert sets.shape == (3, 2, 6)
+    np.testing.assert_array_equal(sets[:, 0, :3], cut.records[[1, 0, 1]])
+    np.testing.assert_array_equal(sets[:, 1, 3:], cut.records[[1, 0, 1]])
+    assert not sets[:, 0, 3:].any()
+    assert not sets[:, 1, :3].any()
 
 
 def test_the_value_of_the_rule_that_made_the_log_is_its_mean_reward() -> None:
@@ -180,8 +184,36 @@ def test_the_cancer_section_beats_a_coin_without_noise_and_repeats_itself() -> N
     section = cancer(sizes, records())
     check(section)
     assert cancer(sizes, records()).rows == section.rows
-    plain = [row["last_quarter"] for row in section.rows if row["epsilon"] is None]
+    plain = [row["last_quarter"] for row in section.rows if row["rule"] == "nonprivate"]
     assert min(plain) > 0.8  # with fixed seeds; a coin is right half of the time
+    fixed = {row["rule"]: row["last_quarter"] for row in section.rows if row["error"] is None}
+    found = records()
+    assert fixed["uniform"] == 0.5
+    assert fixed["best fixed answer"] == max(found.labels.mean(), 1 - found.labels.mean())
+    assert fixed["linear fit, labels known"] > 0.9
+
+
+def test_the_digits_section_learns_three_labels_without_noise() -> None:
+    rng = np.random.default_rng(4)
+    labels = rng.integers(0, 3, 90)
+    found = Labelled(np.eye(3)[labels] * 0.9, labels)
+    section = digits(replace(TINY, drawings=1_000), found)
+    check(section)
+    worth = {row["rule"]: row for row in section.rows}
+    assert worth["uniform"]["last_quarter"] == pytest.approx(1 / 3)
+    assert worth["linear fit, labels known"]["last_quarter"] == 1.0
+    plain = worth["nonprivate"]
+    assert plain["last_quarter"] > 0.9  # with fixed seeds; a guess is right a third of the time
+    assert plain["low"] <= plain["last_quarter"] <= plain["high"]
+
+
+def test_intervals_over_seeds_are_students_t() -> None:
+    found = values.over_seeds([(0.1, 0.0), (0.2, 0.1), (0.4, 0.2)])
+    mean, error = 0.7 / 3, np.std([0.1, 0.2, 0.4], ddof=1) / math.sqrt(3)
+    assert found["last_quarter"] == pytest.approx(mean)
+    assert found["high"] == pytest.approx(mean + 4.302653 * error, rel=1e-6)  # of a table
+    assert found["low"] == pytest.approx(mean - 4.302653 * error, rel=1e-6)
+    assert values.over_seeds([(0.1, 0.0)])["high"] is None
 
 
 def test_the_clicks_section_finds_the_better_article_without_noise_and_repeats_itself() -> None:
@@ -189,9 +221,12 @@ def test_the_clicks_section_finds_the_better_article_without_noise_and_repeats_i
     section = clicks(sizes)
     check(section)
     assert clicks(sizes).rows == section.rows
-    (plain,) = [row for row in section.rows if row["epsilon"] is None]
+    (plain,) = [row for row in section.rows if row["rule"] == "nonprivate"]
     assert plain["lowest"] > 0.04  # with fixed seeds; a uniform choice has 0.023
     assert plain["last_quarter"] > plain["all_rounds"] > 0.023
+    fixed = {row["rule"]: row["last_quarter"] for row in section.rows}
+    assert fixed["uniform"] == pytest.approx(0.023)
+    assert fixed["best fixed article"] == 0.05
 
 
 def test_the_coverage_section_has_every_world_and_time() -> None:

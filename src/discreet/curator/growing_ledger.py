@@ -14,13 +14,14 @@ class GrowingLedger(Ledger):
     def __len__(self) -> int:
         return len(self._store)
 
-    def view(self) -> Ledger:
+    def view(self, count: int | None = None) -> Ledger:
         """The ledger as it is now, for users: it stays so, and nothing can be added to it.
 
-        It looks at the same entries, so it costs the same however many there are.
+        It looks at the same entries, so it costs the same however many there are. With ``count``
+        it is the ledger as it was after so many releases.
         """
         view = Ledger.__new__(Ledger)
-        vars(view).update(vars(self), _count=len(self))
+        vars(view).update(vars(self), _count=len(self) if count is None else count)
         return view
 
     def append(self, number: int, rows: int, sha256: str) -> Entry:

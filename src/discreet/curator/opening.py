@@ -1,6 +1,6 @@
 """How a curator comes to be: a new one with its first noise, or one that a store holds. Secret."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -165,18 +165,25 @@ def _replayed(
     known: int,
 ) -> list[Release]:
     """Add the rows that came after; all releases on the way from number ``known`` on."""
-    head, problem = stored.head, mechanism.setting.problem
     found = [release_of(mechanism, sums, supplied)] if sums.number >= known else []
+    made = sums.number
+    for _ in _added(stored, mechanism, sums):
+        if sums.number > made and sums.number >= known:
+            found.append(release_of(mechanism, sums, supplied))
+        made = sums.number
+    return found
+
+
+def _added(stored: records.Stored, mechanism: Mechanism, sums: PrefixSums) -> Iterator[None]:
+    """Add the rows that came after the stored sums, one at each step."""
+    head, problem = stored.head, mechanism.setting.problem
     for number, contents in stored.rows:
         row = records.row_of(number, contents, problem.dim, sums.no_draws)
         if not 0 <= row.number < head.rounds or row.action is None or row.noise is None:
             raise ValueError("a row of no decision")
         action = rows.bounded_actions(problem, row.action[None], "error")[0]
-        made = sums.number
         sums.add(number, action, rows.stored_reward(problem, row.reward), row.noise)
-        if sums.number > made and sums.number >= known:
-            found.append(release_of(mechanism, sums, supplied))
-    return found
+        yield
 
 
 def _waiting(stored: records.Stored, mechanism: Mechanism, most: int) -> dict[int, _F64]:

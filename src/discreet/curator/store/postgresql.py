@@ -281,9 +281,9 @@ def _ledger(connection: Any, name: str) -> bytes:  # noqa: ANN401
     return b"".join(bytes(row[0]) for row in rows)
 
 
-def _not_there(connection: Any, name: str) -> Exception:  # noqa: ANN401
-    found = connection.execute("SELECT 1 FROM discreet_learner WHERE name = %s", (name,)).fetchone()
-    if found is not None:
+def _not_there(connection: Any, name: str, *, tables: bool = True) -> Exception:  # noqa: ANN401
+    query = "SELECT 1 FROM discreet_learner WHERE name = %s"
+    if tables and connection.execute(query, (name,)).fetchone() is not None:
         return unfinished()
     return MissingFileError(
         "path", f"the database has no learner {name!r}; give the name that it is stored under"
@@ -319,8 +319,11 @@ def _take(connection: Any, name: str, patience: float = 0.0) -> None:  # noqa: A
         )
 
 
-def _connect(address: str) -> Any:  # noqa: ANN401
-    """A connection whose commits wait for the disk, to a database that has the tables."""
+def _connect(address: str, *, tables: bool = True) -> Any:  # noqa: ANN401
+    """A connection whose commits wait for the disk, to a database that has the tables.
+
+    Without ``tables`` none are made, and nothing else is either: it is for looking.
+    """
     psycopg = _psycopg()
     try:
         connection = psycopg.connect(
@@ -331,6 +334,8 @@ def _connect(address: str) -> Any:  # noqa: ANN401
     except psycopg.Error as error:
         raise StoreError("path", f"the database does not answer ({_first_line(error)})") from None
     try:
+        if not tables:
+            return connection
         with _translated(connection):
             connection.execute("SET synchronous_commit = on")
             durable = connection.execute("SHOW fsync").fetchone()

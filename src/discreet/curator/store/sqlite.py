@@ -84,7 +84,7 @@ _DROP = "DELETE FROM item WHERE kind = ? AND number = ?"
 _STEP = "UPDATE item SET value = ? WHERE kind = ? AND number = ? AND value = ?"
 _READ = "SELECT value FROM item WHERE kind = ? AND number = ?"
 
-Identity = tuple[int, int]  # device and number of a file
+_Identity = tuple[int, int]  # device and number of a file
 
 
 class SqliteStore:
@@ -235,7 +235,7 @@ def create(place: Place, items: Iterable[Item], ledger: Sequence[bytes]) -> Sqli
     """
     target = _new(place)
     beside = _beside(target)
-    made: dict[str, Identity] = {}
+    made: dict[str, _Identity] = {}
     try:
         _clear_unfinished(target)
         lines = LedgerFile(beside, create=True)
@@ -492,7 +492,7 @@ def _never_finished(target: Path, lines: LedgerFile | None) -> bool:
         _close_unchanged(database, target)
 
 
-def _remove(made: Mapping[str, Identity]) -> None:
+def _remove(made: Mapping[str, _Identity]) -> None:
     """Remove a ledger and its database, unless others are in their place by now.
 
     A ledger that cannot be removed keeps its database, which says that it does not count.
@@ -588,7 +588,7 @@ def _tighten(*places: Path) -> None:
             ) from None
 
 
-def _identity(place: str | Path) -> Identity:
+def _identity(place: str | Path) -> _Identity:
     found = os.stat(place)  # noqa: PTH116  # called at every commit
     return found.st_dev, found.st_ino
 
