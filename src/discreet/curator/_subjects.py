@@ -187,8 +187,8 @@ class Book:
         digests = [None if subject is None else digest(subject) for subject in found]
         return digests if any(one is not None for one in digests) else None
 
-    def counted(self, digest: bytes, ahead: Mapping[bytes, int], people: int) -> Count | None:
-        """The count after one more row of a person; None if that would be beyond the cap.
+    def counted(self, digest: bytes, ahead: Mapping[bytes, int], people: int) -> int | None:
+        """The record after one more row of a person; None if that would be beyond the cap.
 
         Args:
             digest: who.
@@ -199,10 +199,10 @@ class Book:
         if record is None:
             record = self.counts.get(digest)
         if record is None:
-            record = pack(people, 0, 0)
+            record = people << _PLACE
         elif record & _MASK >= self.cap:
             return None
-        return Count(digest, record + 1)
+        return record + 1
 
     def withdrawn(self, digest: bytes, rows: int) -> tuple[Count | None, int]:
         """The count after rows are taken out, if there is one, and how many rows stay in."""

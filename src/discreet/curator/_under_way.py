@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.curator._subjects import Book, Count, Held, place
+from discreet.curator._subjects import Book, Held, place
 from discreet.curator.growing_ledger import GrowingLedger
 from discreet.curator.records import Change, Head
 from discreet.curator.store import Store
@@ -116,12 +116,11 @@ class Tail:
 
     def counted(self, change: Change) -> None:
         """The counts are applied: only what is staged after them is still to come."""
-        done = [change.count] if change.count is not None else []
-        if isinstance(change, Rows):
-            done = [Count(*one) for one in change.counts.items()]
-        for digest, record in done:
-            if self.counts.get(digest) == record:
-                del self.counts[digest]
+        counts = self.counts
+        done = change.counts.items() if isinstance(change, Rows) else (change.count,)
+        for digest, record in filter(None, done):
+            if counts.get(digest) == record:
+                del counts[digest]
 
 
 class Past(NamedTuple):

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import _checks as checks
 from discreet.curator import rows
 from discreet.curator import store as stores
-from discreet.curator._subjects import ERASED, Book, Forgotten, Held, place
+from discreet.curator._subjects import ERASED, Book, Count, Forgotten, Held, place
 from discreet.curator._under_way import Doubt, Past, Progress, Rows, Tail
 from discreet.curator.growing_ledger import GrowingLedger
 from discreet.curator.records import Change, Forget, Head, Records
@@ -493,11 +493,11 @@ class Curator:
         elif owner == ERASED:
             change = Change(number, self._zeros, row, 0.0, noise)
         else:
-            count = self._book.counted(owner, tail.counts, tail.people)
-            if count is None:
+            record = self._book.counted(owner, tail.counts, tail.people)
+            if record is None:
                 change = Change(number, self._zeros, row, 0.0, noise, over=tail.over + 1)
             else:
-                change = Change(number, action, row, reward, noise, count=count)
+                change = Change(number, action, row, reward, noise, count=Count(owner, record))
         self._stage(change)
         return change
 
@@ -543,12 +543,13 @@ class Curator:
         people, over = tail.people, tail.over
         for at in known:
             owner: bytes = owners[at]  # type: ignore[assignment]  # it is known
-            count = book.counted(owner, tail.counts, people)
-            if count is None:
+            record = book.counted(owner, tail.counts, people)
+            if record is None:
                 over += 1
                 continue
-            people = max(people, place(count.record) + 1)
-            tail.counts[owner] = block.counts[owner] = count.record
+            if place(record) == people:
+                people += 1
+            tail.counts[owner] = block.counts[owner] = record
             block.kept[block.row + at] = Held(
                 owner, block.number + at, actions[at], float(rewards[at])
             )
