@@ -104,7 +104,7 @@ def whole_state(learner: LinUCB) -> dict[tuple[int, int], bytes]:
     curator = learner._curator
     counts = Head(rounds=curator.rounds, given_up=curator.given_up)
     items, _ = curator._records.everything(
-        curator._document(), curator._sums, curator._waiting, [], counts
+        curator._document(), curator._sums, curator._waiting, [], counts, book=curator._book
     )
     return {(kind, number): value for kind, number, value in items}
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from discreet._view import View, open_read_only
     from discreet.budget import Budget
     from discreet.errors import DiscreetError
-    from discreet.learner import Decision, LinUCB, load, read_ledger
+    from discreet.learner import Decision, Forgotten, LinUCB, load, read_ledger
     from discreet.mechanism import Mechanism
     from discreet.mechanism import schedules as schedules
     from discreet.mechanism import strategies as strategies
@@ -38,6 +38,7 @@ _HOME = {
     "Decision": "learner",
     "DiscreetError": "errors",
     "Ellipsoid": "release.confidence",
+    "Forgotten": "learner",
     "Grid": "mechanism._grid",
     "Guarantee": "privacy",
     "JointRegion": "release.confidence",
@@ -69,6 +70,7 @@ __all__ = [
     "Decision",
     "DiscreetError",
     "Ellipsoid",
+    "Forgotten",
     "Grid",
     "Guarantee",
     "JointRegion",

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Self
@@ -10,8 +10,11 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet.budget import Budget
 from discreet.curator import opening
 from discreet.curator import store as stores
+from discreet.curator._subjects import Forgotten as Forgotten  # noqa: PLC0414  # for users
+from discreet.curator._subjects import Subject
 from discreet.curator.curator import DEFAULT_MAX_PENDING, Curator
 from discreet.errors import (
     CorruptFileError,
@@ -34,6 +37,7 @@ from discreet.release.posterior import Estimate, Posterior
 
 Place = stores.Place
 
+_A_BUDGET = "Budget(epsilon=..., delta=...)"
 _A_POLICY = "PosteriorUCB(), UCB(), Thompson() or greedy()"
 
 
@@ -79,6 +83,13 @@ class LinUCB:
             otherwise; with a seeded source the guarantee is void and says so.
         path: where to store the learner from the start, as if `save` were called first: a file,
             or a PostgreSQL database as ``postgresql://user@host/database#name``.
+        budget: what this learner shares with others that are about the same people. It is
+            registered there, or refused (`BudgetExceededError`) before it is stored anywhere.
+
+    Whoever comes more than once has an id, a ``subject``: any str, bytes or int that is the same
+    each time. Of one subject's rows as many count as ``privacy.contributions_per_user`` says; a row
+    beyond that is one of zeros, which takes its place. Rows without a subject are taken to be
+    different people's. Ids are hashed with a key of the learner's own, and never stored.
 
     A call to ``choose`` costs O(K d^2), and O(d^3) more after a new release; ``learn`` O(d^2), for
     a release that times the buffers or levels, and with Wishart noise O(d^3) for each fresh draw.
@@ -101,6 +112,7 @@ class LinUCB:
         max_pending: int = DEFAULT_MAX_PENDING,
         noise_source: NoiseSource | None = None,
         path: Place | None = None,
+        budget: Budget | None = None,
     ) -> None:
         """Calibrate the noise and draw its first values."""
         _require(problem, Problem, "problem", "Problem(...)")
@@ -122,6 +134,7 @@ class LinUCB:
             max_pending=max_pending,
             noise_source=noise_source,
             path=path,
+            budget=budget,
         )
 
     @classmethod
@@ -134,6 +147,7 @@ class LinUCB:
         max_pending: int = DEFAULT_MAX_PENDING,
         noise_source: NoiseSource | None = None,
         path: Place | None = None,
+        budget: Budget | None = None,
     ) -> Self:
         """A learner with noise that is calibrated already.
 
@@ -144,6 +158,7 @@ class LinUCB:
             max_pending: how many decisions may wait.
             noise_source: for tests and simulations only.
             path: where to store it from the start.
+            budget: what it shares with others.
 
         Returns:
             A learner that has the mechanism's guarantee.
@@ -167,6 +182,7 @@ class LinUCB:
             max_pending=max_pending,
             noise_source=noise_source,
             path=path,
+            budget=budget,
         )
         return self
 
@@ -180,8 +196,10 @@ class LinUCB:
         max_pending: int,
         noise_source: NoiseSource | None,
         path: Place | None,
+        budget: Budget | None,
     ) -> None:
         _require(policy, policies.Policy | None, "policy", _A_POLICY)
+        _require(budget, Budget | None, "budget", _A_BUDGET)
         curator = opening.begin(
             mechanism,
             source=noise_source,
@@ -190,8 +208,9 @@ class LinUCB:
             max_pending=max_pending,
         )
         self._attach(curator, policies.usual(mechanism) if policy is None else policy)
-        if path is not None:
-            self.save(path)
+        with nullcontext() if budget is None else budget.spending(self):
+            if path is not None:
+                self.save(path)
 
     def _attach(self, curator: Curator, policy: policies.Policy) -> None:
         self._curator, self._policy = curator, policy
@@ -239,6 +258,15 @@ class LinUCB:
         return self._curator.given_up
 
     @property
+    def over_cap(self) -> int:
+        """How many rows came beyond ``contributions_per_user`` of their subject, and are zeros.
+
+        It depends on who came how often, and has no noise: it is for the curator's eyes. It is in
+        no release, card or ledger.
+        """
+        return self._curator.over_cap
+
+    @property
     def release(self) -> Release:
         """All that the policy knows, safe to show under the guarantee."""
         return self._curator.release
@@ -282,12 +310,18 @@ class LinUCB:
         return diagnosis(self._curator.release)
 
     def choose(
-        self, actions: ArrayLike, *, among: Some | None = None, exclude: Some | None = None
+        self,
+        actions: ArrayLike,
+        *,
+        subject: Subject | None = None,
+        among: Some | None = None,
+        exclude: Some | None = None,
     ) -> Decision:
         """Pick one action for the current person.
 
         Args:
             actions: the decision set, shape (K, d), an action a row.
+            subject: who the person is, if they may come again: an id that is the same each time.
             among: the only actions that may be chosen: their places in ``actions``, or a mask.
             exclude: actions that may not be chosen, in the same way.
 
@@ -307,12 +341,14 @@ class LinUCB:
         if release is not self._diagnosed:
             self._diagnose(release)
         index, action, probability = self._chosen(release, admitted, places)
-        return Decision(index, self._curator.open_decisions([action])[0], probability)
+        subjects = None if subject is None else (subject,)
+        return Decision(index, self._curator.open_decisions([action], subjects)[0], probability)
 
     def choose_many(
         self,
         sets: Iterable[ArrayLike],
         *,
+        subjects: Iterable[Subject | None] | None = None,
         among: Sequence[Some | None] | None = None,
         exclude: Sequence[Some | None] | None = None,
     ) -> list[Decision]:
@@ -320,6 +356,7 @@ class LinUCB:
 
         Args:
             sets: a decision set for each, as for `choose`.
+            subjects: who each of them is, as for `choose`; None for those not known.
             among: an entry for each set, as for `choose`; None in it where there is no restriction.
             exclude: the same.
 
@@ -337,7 +374,7 @@ class LinUCB:
             if places is None
             else [self._chosen(release, *both) for both in zip(admitted, places, strict=True)]
         )
-        ids = self._curator.open_decisions([action for _, action, _ in chosen])
+        ids = self._curator.open_decisions([action for _, action, _ in chosen], subjects)
         return [
             Decision(index, one, probability)
             for (index, _, probability), one in zip(chosen, ids, strict=True)
@@ -364,29 +401,46 @@ class LinUCB:
             self._warned = True
             warnings.warn(str(found), UninformedWarning, stacklevel=3)
 
-    def learn(self, decision: Decision | str, reward: float) -> None:
+    def learn(
+        self, decision: Decision | str, reward: float, *, subject: Subject | None = None
+    ) -> None:
         """Take in the reward of a decision: now, later, in any order, or never.
 
         Args:
             decision: what `choose` returned, or its id.
             reward: a number within ``reward_bound`` of ``reward_centre``.
+            subject: whom the decision was for, if `choose` was not told.
 
         Raises:
             UnknownDecisionError: this learner did not make the decision.
             DecisionClosedError: it has had its reward, was forgotten or given up.
             ShapeError, NotFiniteError, OutOfBoundsError: the reward cannot be used.
         """
-        self._curator.learn([(_id(decision), reward)])
+        subjects = None if subject is None else (subject,)
+        self._curator.learn([(_id(decision), reward)], subjects)
 
-    def learn_many(self, pairs: Iterable[tuple[Decision | str, float]]) -> None:
+    def learn_many(
+        self,
+        pairs: Iterable[tuple[Decision | str, float]],
+        *,
+        subjects: Iterable[Subject | None] | None = None,
+    ) -> None:
         """Take in several rewards in one commit: all of them, or none after an error.
 
         Args:
             pairs: decisions, or their ids, and their rewards.
+            subjects: whom they were for, one for each pair, as for `learn`.
         """
-        self._curator.learn([(_id(decision), reward) for decision, reward in _pairs(pairs)])
+        found = [(_id(decision), reward) for decision, reward in _pairs(pairs)]
+        self._curator.learn(found, subjects)
 
-    def observe(self, actions: ArrayLike, rewards: ArrayLike) -> None:
+    def observe(
+        self,
+        actions: ArrayLike,
+        rewards: ArrayLike,
+        *,
+        subjects: Iterable[Subject | None] | None = None,
+    ) -> None:
         """Take in choices that were made elsewhere, such as a log: a warm start.
 
         Each counts as one round, is protected as any other and is in the releases that follow. All
@@ -396,6 +450,7 @@ class LinUCB:
         Args:
             actions: what was chosen, shape (n, d).
             rewards: what came of it, shape (n,).
+            subjects: who each row is from, as for `choose`; None for those not known.
 
         Raises:
             ShapeError, NotFiniteError, OutOfBoundsError: a row cannot be used.
@@ -409,11 +464,28 @@ class LinUCB:
             raise ShapeError(
                 "rewards", f"has {len(values)} entries for {len(chosen)} actions; give one for each"
             )
-        self._curator.observe(chosen, values)
+        self._curator.observe(chosen, values, subjects)
 
     def forget(self, decision: Decision | str) -> None:
         """Erase the action of a decision whose reward will not come."""
         self._curator.forget(_id(decision))
+
+    def forget_subject(self, subject: Subject) -> Forgotten:
+        """Erase all that is one person's and not in a release yet: as a whole, or not at all.
+
+        Actions that wait for a reward are erased; a reward that comes later is not used. Rows of
+        the open batch are withdrawn, and rows of zeros stand in their place: how many rows there
+        are, and so the time of every release, is what it would have been. Rows that are in a
+        release already cannot be taken back. What the person has used of
+        ``contributions_per_user`` stays used, so the keyed hash of the id stays, with a count.
+
+        Args:
+            subject: the id under which the person came. One that never came has nothing to erase.
+
+        Returns:
+            How many decisions and rows were erased, and how many rows had been released.
+        """
+        return self._curator.forget_subject(subject)
 
     @property
     def ledger(self) -> Ledger:
@@ -474,6 +546,7 @@ def load(
     perturbations: Perturbations | None = None,
     noise_source: NoiseSource | None = None,
     ledger_head: str | None = None,
+    budget: Budget | None = None,
 ) -> LinUCB:
     """Open the learner that is stored at a path, and continue where its last call returned.
 
@@ -488,6 +561,8 @@ def load(
         noise_source: for tests only, as in `LinUCB`.
         ledger_head: the ``ledger.head`` of an earlier moment, if you kept it elsewhere. A learner
             that was restored together with its ledger from before that moment is refused then.
+        budget: one that the learner shares. It is registered there if it is not yet: a learner
+            counts once, however often it is loaded.
 
     Returns:
         The learner.
@@ -499,17 +574,20 @@ def load(
         StateFileError: what is stored is damaged, or of a newer version.
     """
     _require(policy, policies.Policy | None, "policy", _A_POLICY)
+    _require(budget, Budget | None, "budget", _A_BUDGET)
     curator, document = opening.open(
         path, source=noise_source, supplied=perturbations, known_head=ledger_head
     )
     try:
         rule = _rule(document, policy)
         curator.policy = policies.to_json(rule)
+        learner = LinUCB.__new__(LinUCB)
+        learner._attach(curator, rule)  # noqa: SLF001  # the other way to construct one
+        if budget is not None:
+            budget.spend(learner)
     except BaseException:
         curator.close()
         raise
-    learner = LinUCB.__new__(LinUCB)
-    learner._attach(curator, rule)  # noqa: SLF001  # the other way to construct one
     return learner
 
 

@@ -9,7 +9,8 @@ import json
 import math
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
@@ -23,6 +24,7 @@ from discreet.budget._rule import Rule
 from discreet.errors import (
     BudgetExceededError,
     CorruptFileError,
+    DiscreetError,
     FileVersionError,
     MissingFileError,
     ParameterError,
@@ -189,6 +191,42 @@ class Budget:
                 not use what was refused.
             ParameterError: It promises nothing, or the name is taken.
         """
+        return self._register(what, name)[0]
+
+    @contextmanager
+    def spending(
+        self,
+        what: Learner | Values | Mechanism | Ledger | Guarantee,
+        *,
+        name: str | None = None,
+    ) -> Iterator[Item]:
+        """`spend`, and then do something with it that may be refused, such as storing it.
+
+        If the budget has no room, the block is not begun. If the block is refused, with a
+        `DiscreetError` that is no `StoreError`, nothing was shown and nothing is spent. After
+        anything else it stays spent.
+
+        Args:
+            what: as for `spend`.
+            name: as for `spend`.
+
+        Yields:
+            What was registered.
+        """
+        item, new = self._register(what, name)
+        try:
+            yield item
+        except StoreError:
+            raise
+        except DiscreetError:
+            with self._lock:
+                self._items = tuple(one for one in self._items if not (new and one is item))
+            raise
+
+    def _register(
+        self, what: Learner | Values | Mechanism | Ledger | Guarantee, name: str | None
+    ) -> tuple[Item, bool]:
+        """What was registered, and whether that is new."""
         identity, guarantee, mu, trace, kind = stated(what)
         if guarantee.epsilon is None or guarantee.delta is None:
             raise ParameterError(
@@ -211,10 +249,10 @@ class Budget:
                     raise ParameterError(
                         "what", "has the id of another that is registered; one of them is forged"
                     )
-                return known[0]
+                return known[0], False
             self._require_room(item)
             self._items = (*self._items, item)
-        return item
+        return item, True
 
     def _named(self, name: str | None, kind: str) -> str:
         taken = {item.name for item in self._items}

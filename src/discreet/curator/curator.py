@@ -5,7 +5,7 @@ It is *committed* to the store, together with whatever other threads staged mean
 *applied* to memory. If that made a release, the release is written to the ledger, and only then
 *shown*. So the store is never behind what was shown, whenever the process dies.
 
-What is staged or committed but not yet applied is in one tuple (`_Progress`), which is replaced as
+What is staged or committed but not yet applied is in one tuple (`Progress`), which is replaced as
 a whole. After an interrupt or an error at any instruction, the next call finds there what was left
 unfinished, asks the store whether a commit happened, and applies the change or drops it.
 """
@@ -17,11 +17,10 @@ import time
 import warnings
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,11 +28,13 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import _checks as checks
 from discreet.curator import rows
 from discreet.curator import store as stores
+from discreet.curator._subjects import ERASED, Book, Count, Forgotten, Held, place
+from discreet.curator._under_way import Doubt, Past, Progress, Rows, Tail
 from discreet.curator.growing_ledger import GrowingLedger
-from discreet.curator.records import Change, Head, Records
+from discreet.curator.records import Change, Forget, Head, Records
 from discreet.curator.store import UNFINISHED, Commit, Item, Key, Store
 from discreet.curator.store.memory import MemoryStore
-from discreet.curator.sums import Position, PrefixSums
+from discreet.curator.sums import PrefixSums
 from discreet.errors import (
     DecisionClosedError,
     DiscreetError,
@@ -63,92 +64,11 @@ _PAUSE = 0.0002  # seconds after which a thread looks again whether a commit is 
 _COMPACT_AFTER = 1000  # rows stored one by one, after which the sums are stored instead
 
 
-class _Doubt(NamedTuple):
-    """A commit that was begun, and of which it is not known whether it happened."""
-
-    after: int
-    changes: tuple[Change, ...]
-    head: Head
-
-
-class _Progress(NamedTuple):
-    """Everything between memory and store. It is replaced as a whole.
-
-    Attributes:
-        sequence: of the last commit that is known to have happened.
-        doubt: the one that may have happened after it.
-        applying: changes that are committed, and not all of them applied.
-        queue: changes that are staged, in order.
-    """
-
-    sequence: int
-    doubt: _Doubt | None = None
-    applying: tuple[Change, ...] = ()
-    queue: tuple[Change, ...] = ()
-
-    def idle(self) -> bool:
-        """Whether nothing is under way."""
-        return self.doubt is None and not self.applying and not self.queue
-
-
-class _Rows(Change):
-    """Rows that were decided elsewhere and make no release, of a learner that is not stored.
-
-    The first is decision ``number`` and row ``row``; none of them has noise.
-    """
-
-    __slots__ = ("actions", "rewards")
-
-    def __init__(self, number: int, row: int, actions: _F64, rewards: _F64) -> None:
-        super().__init__(number, row=row)
-        self.actions = actions
-        self.rewards = rewards
-
+_Owners = Sequence[bytes | None] | None
+"""The digest of whom each of several rows is from, as far as that is known."""
 
 _Request = tuple[Callable[[Any], list[Change]], Any]
 """What stages changes, and what it takes."""
-
-
-class _Tail:
-    """Where the learner will be when everything staged has been applied.
-
-    Attributes:
-        position: of the sums.
-        rounds: decisions made.
-        given_up: decisions given up.
-        opening: the actions of decisions that are staged, by number.
-        closing: decisions that wait, and that something staged closes.
-    """
-
-    __slots__ = ("closing", "given_up", "opening", "position", "rounds")
-
-    def __init__(self, position: Position, rounds: int, given_up: int) -> None:
-        """Start from what is applied."""
-        self.position = position
-        self.rounds = rounds
-        self.given_up = given_up
-        self.opening: dict[int, _F64] = {}
-        self.closing: set[int] = set()
-
-
-class Past(NamedTuple):
-    """What a curator goes on from.
-
-    Attributes:
-        ledger: all releases so far.
-        head: the counts.
-        waiting: the actions of decisions that wait, by number.
-        sessions: the first decision and the name of each earlier session, in order.
-        store: where the learner is stored; None if in memory only.
-        sequence: of the store's last commit.
-    """
-
-    ledger: GrowingLedger
-    head: Head = Head()
-    waiting: Mapping[int, _F64] = MappingProxyType({})
-    sessions: Sequence[tuple[int, str]] = ()
-    store: Store | None = None
-    sequence: int = 0
 
 
 class Curator:
@@ -156,22 +76,26 @@ class Curator:
 
     Formal guarantee: under replacement of one round's decision set and reward, within the stated
     bounds (enforced here), the sequence of all releases has the mechanism's guarantee, also when
-    later rows depend on earlier releases. Which decisions get a reward, and in which order, is
-    taken to be public.
+    later rows depend on earlier releases. With a cap of k rounds of one person it has it under
+    replacement of all rounds of one subject: the first k rows of a subject count, and any others
+    are rows of zeros (`_subjects`). Rows without a subject are taken to be different people's.
+    Which decisions get a reward, in which order, and who comes when, is taken to be public.
 
     Several threads may call it, and share commits when they do. A thread that is inside a call is
     refused a second one, which a signal handler or a finalizer could make on it: a call that is
     half done must not be built on.
 
     State: O(d^2) for each buffer or level of the sums and O(d) for each action that waits, at most
-    ``max_pending`` of them; beyond that the oldest is given up, with a warning. The ledger grows by
-    72 bytes for each release.
+    ``max_pending`` of them; beyond that the oldest is given up, with a warning. O(d) for each row
+    of a subject in the open batch, and some 200 bytes for each subject. The ledger grows by 72
+    bytes for each release.
     """
 
     def __init__(
         self,
         mechanism: Mechanism,
         sums: PrefixSums,
+        book: Book,
         *,
         supplied: perturbations.Perturbations | None = None,
         on_violation: str = "error",
@@ -189,6 +113,7 @@ class Curator:
         self._records = Records(past.ledger.learner)
         # What is held: applied changes only.
         self._sums = sums
+        self._book = book
         self._waiting = dict(past.waiting)
         self._rounds = past.head.rounds
         self._given_up = past.head.given_up
@@ -204,8 +129,10 @@ class Curator:
         self._moving: tuple[Store, Head] | None = None  # a new store: does it count already?
         self._head = past.head
         self._compact_at = _COMPACT_AFTER
-        self._progress = _Progress(past.sequence)
-        self._tail = _Tail(sums.position, self._rounds, self._given_up)
+        self._progress = Progress(past.sequence)
+        self._zeros = np.zeros(mechanism.setting.problem.dim)
+        self._zeros.setflags(write=False)
+        self._tail = Tail(sums.position, self._rounds, self._given_up, book)
         self._staged = True  # whether the tail is what comes of all that is staged
         # Who may.
         self._staging = threading.Lock()  # held for moments: to stage and to apply
@@ -243,6 +170,12 @@ class Curator:
         return self._given_up
 
     @property
+    def over_cap(self) -> int:
+        """How many rows came beyond their subject's cap."""
+        self._settle_quietly()
+        return self._book.over
+
+    @property
     def place(self) -> Path | str | None:
         """Where the learner is stored, if it is."""
         return self._store.place
@@ -256,7 +189,7 @@ class Curator:
     def release(self) -> Release:
         """The current release, which is in the ledger; the same object until there is a new one."""
         self._require_usable()
-        if self._coming or not self._progress.idle():
+        if self._coming or not _idle(self._progress):
             self._enter(self._led, self._show)
         return self._release
 
@@ -286,23 +219,29 @@ class Curator:
         self._require_rounds(len(sets), self._rounds)
         return rows.bounded_sets(self.mechanism.setting.problem, sets, self._on_violation)
 
-    def open_decisions(self, actions: Sequence[_F64]) -> list[str]:
+    def open_decisions(
+        self, actions: Sequence[_F64], subjects: Iterable[object] | None = None
+    ) -> list[str]:
         """Remember chosen actions until their rewards come: all of them, or none after an error.
 
         Args:
             actions: one for each decision, shape (d,) each, as `admit` gave them.
+            subjects: whom each is for, if that is known.
 
         Returns:
             The decisions' ids.
         """
         problem = self.mechanism.setting.problem
         bounded = rows.still_bounded(problem, actions)
+        owners = None if subjects is None else self._book.digests(subjects, len(bounded))
         if len(self._waiting) + len(bounded) > self.max_pending:
             warnings.warn(_too_many_wait(self.max_pending), GivenUpWarning, stacklevel=3)
-        changes = self._enter(self._make, (self._openings, bounded))
+        changes = self._enter(self._make, (self._openings, (bounded, owners)))
         return [f"{self._name}-{change.number}" for change in changes]
 
-    def learn(self, pairs: Sequence[tuple[object, object]]) -> None:
+    def learn(
+        self, pairs: Sequence[tuple[object, object]], subjects: Iterable[object] | None = None
+    ) -> None:
         """Close decisions with their rewards: all of them, or none after an error.
 
         Noise is drawn first and stored with its row. The rows are in when this returns, and on the
@@ -311,10 +250,17 @@ class Curator:
 
         Args:
             pairs: decision ids and rewards.
+            subjects: whose each of them is, if that was not said before.
         """
-        self._enter(self._make, (self._rows_of, pairs))
+        owners = None if subjects is None else self._book.digests(subjects, len(pairs))
+        self._enter(self._make, (self._rows_of, (pairs, owners)))
 
-    def observe(self, actions: _F64, rewards: Sequence[object]) -> None:
+    def observe(
+        self,
+        actions: _F64,
+        rewards: Sequence[object],
+        subjects: Iterable[object] | None = None,
+    ) -> None:
         """Take in rows that were decided elsewhere: all of them, or none after an error.
 
         Each is a round of its own: a decision that has its reward at once.
@@ -322,12 +268,37 @@ class Curator:
         Args:
             actions: what was chosen, shape (n, d), as `bounded` gave it.
             rewards: one for each.
+            subjects: whose each of them is, if that is known.
         """
-        self._enter(self._make, (self._observations, (actions, rewards)))
+        owners = None if subjects is None else self._book.digests(subjects, len(actions))
+        self._enter(self._make, (self._observations, (actions, rewards, owners)))
 
     def forget(self, decision: object) -> None:
         """Give up a decision whose reward will not come, and erase its action."""
         self._enter(self._make, (self._closings, [decision]))
+
+    def forget_subject(self, subject: object) -> Forgotten:
+        """Erase what is a person's and not in a release yet: all of it, or nothing after an error.
+
+        If the learner is stored, its sums are stored first, instead of the rows that are in them;
+        so rows of the person that are in a release are not stored one by one any more.
+        """
+        digest = self._book.digest(subject)
+        found: list[Forgotten] = []
+
+        def stage(_: None) -> list[Change]:
+            change, counts = self._forgetting(digest)
+            found.append(counts)
+            return [] if change is None else [change]
+
+        def store_sums() -> None:
+            self._show()
+            self._compact()
+
+        if self._store.durable:
+            self._enter(self._led, store_sums)
+        self._enter(lambda request: self._make(request, alone=True), (stage, None))
+        return found[-1]
 
     # Where it is stored
 
@@ -402,8 +373,11 @@ class Curator:
                 self._settle()
             return work()
 
-    def _make(self, request: _Request) -> list[Change]:
-        """Stage changes, see that they are committed and applied, and return them."""
+    def _make(self, request: _Request, *, alone: bool = False) -> list[Change]:
+        """Stage changes, see that they are committed and applied, and return them.
+
+        If they are to be ``alone``, whatever else is under way is finished before.
+        """
         if not self._store.durable:
             with self._leading:
                 if self._moving is not None:
@@ -411,13 +385,19 @@ class Curator:
                         self._settle()
                 if not self._store.durable:  # by now the learner may be stored
                     return self._make_in_memory(request)
-        if not self._progress.idle() or not self._staged:
+        if not _idle(self._progress) or not self._staged:
             self._settle_leftovers()
-        with self._staging:
-            changes = self._staged_changes(request)
-            sequence, doubt, applying, queue = self._progress
-            self._progress = _Progress(sequence, doubt, applying, (*queue, *changes))
-            self._staged = True
+        changes: list[Change] | None = None
+        while changes is None:
+            with self._staging:
+                if not alone or _idle(self._progress):
+                    changes = self._staged_changes(request)
+                    sequence, doubt, applying, queue = self._progress
+                    self._progress = Progress(sequence, doubt, applying, (*queue, *changes))
+                    self._staged = True
+                    break
+            with self._leading:
+                self._lead()
         if changes:
             try:
                 self._see_through(changes[-1])
@@ -435,7 +415,7 @@ class Curator:
                 self._settle()
                 idle = self._progress
             changes = self._staged_changes(request)
-            self._progress = _Progress(idle.sequence, None, tuple(changes))
+            self._progress = Progress(idle.sequence, None, tuple(changes))
             self._staged = True
             try:
                 self._apply_all(changes)
@@ -461,16 +441,18 @@ class Curator:
             self._restage()
             raise
 
-    def _openings(self, actions: Sequence[_F64]) -> list[Change]:
+    def _openings(self, chosen: tuple[Sequence[_F64], _Owners]) -> list[Change]:
         """New decisions, for which the oldest are given up if too many wait."""
-        tail, changes = self._tail, []
+        (actions, owners), tail, changes = chosen, self._tail, []
         self._require_rounds(len(actions), tail.rounds)
-        for action in actions:
+        for at, action in enumerate(actions):
             if len(self._waiting) + len(tail.opening) - len(tail.closing) < self.max_pending:
                 change = Change(tail.rounds, action, lost=tail.given_up)
             else:
                 oldest = self._oldest_waiting()
                 change = Change(tail.rounds, action, given_up=oldest, lost=tail.given_up + 1)
+            if owners is not None:
+                change.owner = owners[at]
             self._stage(change)
             changes.append(change)
         return changes
@@ -483,26 +465,49 @@ class Curator:
             self._oldest += 1
         return self._oldest
 
-    def _rows_of(self, pairs: Sequence[tuple[object, object]]) -> list[Change]:
+    def _rows_of(self, closed: tuple[Sequence[tuple[object, object]], _Owners]) -> list[Change]:
         """Decisions that become rows, each with the noise of its step."""
-        sums, changes = self._sums, []
-        for decision, reward in pairs:
+        (pairs, owners), sums, tail = closed, self._sums, self._tail
+        changes: list[Change] = []
+        for at, (decision, reward) in enumerate(pairs):
             number = self._number(decision)
             value = sums.bounded_reward(reward, self._on_violation)
-            position = self._tail.position
-            noise = sums.draw(position)
-            change = Change(number, self._waiting[number], position.rows + 1, value, noise)
-            self._stage(change)
-            changes.append(change)
+            said = None if owners is None else owners[at]
+            owner = self._book.owners.get(number, said)
+            if number in tail.erased:
+                owner = ERASED
+            elif said not in {None, owner} and owner != ERASED:
+                raise ParameterError(
+                    "subject", "is not the one that this decision was made for; leave it out"
+                )
+            changes.append(self._row(number, self._waiting[number], value, owner))
         return changes
 
-    def _observations(self, observed: tuple[_F64, Sequence[object]]) -> list[Change]:
+    def _row(self, number: int, action: _F64, reward: float, owner: bytes | None) -> Change:
+        """Stage a row; it is one of zeros if its person was forgotten or has no more that count."""
+        tail = self._tail
+        position = tail.position
+        row, noise = position.rows + 1, self._sums.draw(position)
+        if owner is None:
+            change = Change(number, action, row, reward, noise)
+        elif owner == ERASED:
+            change = Change(number, self._zeros, row, 0.0, noise)
+        else:
+            record = self._book.counted(owner, tail.counts, tail.people)
+            if record is None:
+                change = Change(number, self._zeros, row, 0.0, noise, over=tail.over + 1)
+            else:
+                change = Change(number, action, row, reward, noise, count=Count(owner, record))
+        self._stage(change)
+        return change
+
+    def _observations(self, observed: tuple[_F64, Sequence[object], _Owners]) -> list[Change]:
         """Decisions that are new and become rows, one after the other.
 
         If nothing is stored, rows up to the next release are one change together: it comes to the
         same sums, and one row at a time would take ten times as long.
         """
-        (actions, rewards), sums, tail = observed, self._sums, self._tail
+        (actions, rewards, owners), sums, tail = observed, self._sums, self._tail
         self._require_rounds(len(actions), tail.rounds)
         values = [sums.bounded_reward(reward, self._on_violation) for reward in rewards]
         together = sums.gathers and not self._store.durable
@@ -513,19 +518,54 @@ class Curator:
             count = position.due - position.rows - 1 if together else 0
             if count > 0:
                 part = slice(start, start + count)
-                block = _Rows(tail.rounds, position.rows + 1, actions[part], np.array(values[part]))
+                block = Rows(tail.rounds, position.rows + 1, actions[part], np.array(values[part]))
+                if owners is not None:
+                    self._enter_owners(block, owners[part])
                 self._stage(block)
                 changes.append(block)
                 start += len(block.rewards)
                 continue
             opening = Change(tail.rounds, actions[start], lost=tail.given_up)
             self._stage(opening)
-            row, noise = position.rows + 1, sums.draw(position)
-            closing = Change(opening.number, actions[start], row, values[start], noise)
-            self._stage(closing)
+            owner = None if owners is None else owners[start]
+            closing = self._row(opening.number, actions[start], values[start], owner)
             changes += [opening, closing]
             start += 1
         return changes
+
+    def _enter_owners(self, block: Rows, owners: Sequence[bytes | None]) -> None:
+        """Take the rows of people out of a block: to be held, or to be zeros beyond the cap."""
+        tail, book = self._tail, self._book
+        actions, rewards = block.actions, block.rewards
+        known = [at for at, owner in enumerate(owners) if owner is not None]
+        block.actions, block.rewards = actions.copy(), rewards.copy()
+        block.actions[known], block.rewards[known] = 0.0, 0.0
+        people, over = tail.people, tail.over
+        for at in known:
+            owner: bytes = owners[at]  # type: ignore[assignment]  # it is known
+            record = book.counted(owner, tail.counts, people)
+            if record is None:
+                over += 1
+                continue
+            if place(record) == people:
+                people += 1
+            tail.counts[owner] = block.counts[owner] = record
+            block.kept[block.row + at] = Held(
+                owner, block.number + at, actions[at], float(rewards[at])
+            )
+        block.people, block.over = people, over
+
+    def _forgetting(self, digest: bytes) -> tuple[Change | None, Forgotten]:
+        """What erases all that is a person's and not released. Everything is applied."""
+        decisions = [number for number, one in self._book.owners.items() if one == digest]
+        held = [number for number, row in self._sums.held.items() if row.digest == digest]
+        count, released = self._book.withdrawn(digest, len(held))
+        found = Forgotten(open=len(decisions), in_batch=len(held), released=released)
+        if not decisions and not held:
+            return None, found
+        change = Forget(decisions, held, count if held else None)
+        self._stage(change)
+        return change, found
 
     def _closings(self, decisions: Sequence[object]) -> list[Change]:
         """Decisions that are given up."""
@@ -539,12 +579,16 @@ class Curator:
     def _stage(self, change: Change) -> None:
         """Move the tail past a change."""
         tail = self._tail
-        if change.opens:
+        if change.over or change.count is not None or isinstance(change, Rows):
+            tail.count(change)
+        if isinstance(change, Forget):
+            tail.erased.update(change.decisions)
+        elif change.opens:
             tail.opening[change.number] = change.action  # type: ignore[assignment]  # it has one
             if change.given_up is not None:
                 tail.closing.add(change.given_up)
             tail.rounds, tail.given_up = change.number + 1, change.lost
-        elif isinstance(change, _Rows):
+        elif isinstance(change, Rows):
             tail.rounds = change.number + len(change.rewards)
             tail.position = self._sums.ahead(tail.position, len(change.rewards))
         else:
@@ -555,11 +599,15 @@ class Curator:
     def _restage(self) -> None:
         """Work out the tail again, from what is applied and what is still to come."""
         self._staged = False
-        self._tail = _Tail(self._sums.position, self._rounds, self._given_up)
+        self._tail = Tail(self._sums.position, self._rounds, self._given_up, self._book)
         self._oldest = min(self._waiting, default=self._rounds)
         closing = self._tail.closing
         for change in (*self._progress.applying, *self._progress.queue):
-            if isinstance(change, _Rows):
+            self._tail.count(change)
+            if isinstance(change, Forget):
+                self._tail.erased.update(change.decisions)
+                continue
+            if isinstance(change, Rows):
                 count = len(change.rewards)
                 self._tail.rounds = max(self._tail.rounds, change.number + count)
                 missing = change.row + count - 1 - self._tail.position.rows
@@ -598,7 +646,7 @@ class Curator:
         puts, drops, head = self._items(batch)
         with self._staging:
             queue = self._progress.queue
-            self._progress = _Progress(before, _Doubt(after, batch, head), applying, queue)
+            self._progress = Progress(before, Doubt(after, batch, head), applying, queue)
         try:
             erases = not all(change.opens or change.row for change in batch)
             self._store.commit(Commit(before, after, puts, drops, wipe=erases))
@@ -637,7 +685,7 @@ class Curator:
 
     def _settle_leftovers(self) -> None:
         """`_settle`, if nobody leads a commit; then whatever is queued belongs to nobody."""
-        if self._progress.idle() and self._moving is None and self._staged:
+        if _idle(self._progress) and self._moving is None and self._staged:
             return
         if self._leading.locked():
             return
@@ -648,7 +696,7 @@ class Curator:
 
     def _settle_quietly(self) -> None:
         """The same for somebody who only looks, and does not wait for a commit."""
-        idle = self._progress.idle() and self._moving is None
+        idle = _idle(self._progress) and self._moving is None
         if idle or self._is_forked() or threading.get_ident() in self._inside:
             return
         with suppress(DiscreetError):
@@ -708,7 +756,7 @@ class Curator:
         for change in doubt.changes:
             change.done = True
         self._head = doubt.head
-        self._progress = _Progress(
+        self._progress = Progress(
             doubt.after,
             applying=(*progress.applying, *doubt.changes),
             queue=progress.queue[len(doubt.changes) :],
@@ -720,28 +768,58 @@ class Curator:
         self._progress = self._progress._replace(applying=())
 
     def _apply_all(self, changes: Sequence[Change]) -> None:
-        tail, shown = self._tail, self._release.number
+        tail, owners, shown = self._tail, self._book.owners, self._release.number
         for change in changes:
-            if isinstance(change, _Rows):
-                self._sums.gather(change.row, change.actions, change.rewards)
-                self._rounds = max(self._rounds, change.number + len(change.rewards))
+            if change.over or change.count is not None:
+                self._apply_counts(change)
+            if isinstance(change, Rows | Forget):
+                self._apply_several(change)
                 continue
             if change.row:
-                self._sums.add(change.row, change.action, change.reward, change.noise)  # type: ignore[arg-type]  # a row has them
+                held = None if change.count is None else change.held
+                self._sums.add(change.row, change.action, change.reward, change.noise, held)  # type: ignore[arg-type]  # a row has them
                 if self._sums.number != shown:
                     self._prepare_release()
             if change.opens:
                 self._waiting[change.number] = change.action  # type: ignore[assignment]
+                if change.owner is not None:
+                    owners[change.number] = change.owner
                 if change.number >= self._rounds:
                     self._rounds = change.number + 1
                 if change.given_up is not None:
                     self._waiting.pop(change.given_up, None)
+                    owners.pop(change.given_up, None)
                     self._given_up = max(self._given_up, change.lost)
                     tail.closing.discard(change.given_up)
                 tail.opening.pop(change.number, None)
             else:
                 self._waiting.pop(change.number, None)
+                owners.pop(change.number, None)
                 tail.closing.discard(change.number)
+
+    def _apply_counts(self, change: Change) -> None:
+        """Of people, after a change."""
+        book = self._book
+        book.over = max(book.over, change.over)
+        if change.count is not None:
+            book.counts[change.count.digest] = change.count.record
+        self._tail.counted(change)
+
+    def _apply_several(self, change: Change) -> None:
+        """A change that is about several rows."""
+        if isinstance(change, Rows):
+            self._sums.gather(change.row, change.actions, change.rewards, change.kept)
+            self._rounds = max(self._rounds, change.number + len(change.rewards))
+            if change.counts:
+                self._book.counts.update(change.counts)
+                self._tail.counted(change)
+        elif isinstance(change, Forget):
+            self._sums.withdraw(change.rows)
+            for number in change.decisions:
+                if number in self._waiting:  # not closed by what was staged after it
+                    self._waiting[number] = self._zeros
+                    self._book.owners[number] = ERASED
+            self._tail.erased.difference_update(change.decisions)
 
     def _prepare_release(self) -> None:
         """Make the release that a row led to, and enter it in the ledger's list."""
@@ -774,7 +852,10 @@ class Curator:
     def _items(self, batch: Sequence[Change]) -> tuple[list[Item], list[Key], Head]:
         """What a commit of these changes writes and removes, and the head after it."""
         session = (self._first, self._name)
-        return self._records.encoded(self._head, batch, self._waiting, session)
+        held = self._sums.held if isinstance(batch[0], Forget) else {}
+        return self._records.encoded(
+            self._head, batch, self._waiting, session, book=self._book, held=held
+        )
 
     def _document(self) -> dict[str, Any]:
         """What is stored of the learner besides its data."""
@@ -786,6 +867,7 @@ class Curator:
             "supplied": self._supplied is not None,
             "on_violation": self._on_violation,
             "max_pending": self.max_pending,
+            "people": self._book.key.hex(),
         }
 
     def _compact(self) -> None:
@@ -795,7 +877,7 @@ class Curator:
         sequence = self._progress.sequence
         puts, drops, head = self._records.compacted(self._head, self._document(), self._sums)
         with self._staging:
-            self._progress = self._progress._replace(doubt=_Doubt(sequence + 1, (), head))
+            self._progress = self._progress._replace(doubt=Doubt(sequence + 1, (), head))
         self._compact_at *= 2  # if it fails: a try takes time
         try:
             self._store.commit(Commit(sequence, sequence + 1, puts, drops, wipe=True))
@@ -811,7 +893,7 @@ class Curator:
             sessions.append((self._first, self._name))
         counts = Head(rounds=self._rounds, given_up=self._given_up)
         items, head = self._records.everything(
-            self._document(), self._sums, self._waiting, sessions, counts
+            self._document(), self._sums, self._waiting, sessions, counts, book=self._book
         )
         self._moving = (stores.create(place, items, list(self._ledger.lines())), head)
         try:
@@ -963,6 +1045,11 @@ def release_of(
         weight=weight,
         mechanism=mechanism,
     )
+
+
+def _idle(progress: Progress) -> bool:
+    """Whether nothing is under way."""
+    return progress.doubt is None and not progress.applying and not progress.queue
 
 
 def _too_many_wait(most: int) -> str:

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from discreet import _checks as checks
 from discreet.curator import records, rows
 from discreet.curator import store as stores
-from discreet.curator.curator import DEFAULT_MAX_PENDING, Curator, Past, release_of
+from discreet.curator._subjects import KEY, UNCAPPED, Book, count_of
+from discreet.curator._under_way import Past
+from discreet.curator.curator import DEFAULT_MAX_PENDING, Curator, release_of
 from discreet.curator.growing_ledger import GrowingLedger
 from discreet.curator.sums import PrefixSums, sums_of
 from discreet.errors import CorruptFileError, MissingFileError, ParameterError
@@ -47,10 +49,17 @@ def begin(
     return Curator(
         mechanism,
         sums_of(mechanism).begin(mechanism, source),
+        Book(_cap(mechanism)),
         supplied=supplied,
         on_violation=on_violation,
         max_pending=max_pending,
     )
+
+
+def _cap(mechanism: Mechanism) -> int:
+    """How many rows of one person count: as many as there is noise for."""
+    promised = mechanism.guarantee.private or mechanism.noise is not None
+    return mechanism.guarantee.contributions_per_user if promised else UNCAPPED
 
 
 def open(  # noqa: A001  # as in `store`
@@ -126,14 +135,10 @@ def _restored(
         mechanism = _honest(written, source)
         sums = _stored_sums(stored, mechanism, source)
         late = _replayed(stored, mechanism, sums, supplied, len(ledger))
-        past = Past(
-            ledger,
-            stored.head,
-            _waiting(stored, mechanism, document["max_pending"]),
-            _sessions(stored),
-            found.store,
-            found.sequence,
-        )
+        waiting, owners = _waiting(stored, mechanism, document["max_pending"])
+        sessions = _sessions(stored)
+        past = Past(ledger, stored.head, waiting, sessions, found.store, found.sequence)
+        book = _book(stored, mechanism, owners)
         options = {name: document[name] for name in ("on_violation", "max_pending")}
         checks.count("max_pending", options["max_pending"])
         rows.checked_choice(options["on_violation"])
@@ -145,16 +150,40 @@ def _restored(
         raise ParameterError(
             "noise_source", "can be repeated, and this learner promises privacy; leave it out"
         )
-    return Curator(mechanism, sums, supplied=supplied, past=past, **options), late
+    return Curator(mechanism, sums, book, supplied=supplied, past=past, **options), late
 
 
 def _stored_sums(stored: records.Stored, mechanism: Mechanism, source: NoiseSource) -> PrefixSums:
     """The sums as they were stored, before the rows that came after."""
     counters = {name: _whole(stored.sums[name]) for name in ("rows", "released", "number")}
     sums = sums_of(mechanism).resume(mechanism, source, arrays=stored.sums["arrays"], **counters)
-    if sums.rows != stored.head.summed:
+    if (sums.rows, sums.position.released) != (stored.head.summed, stored.head.released):
         raise ValueError("the sums hold other rows")
+    held = {}
+    for number, contents in stored.held:
+        row = _row(stored, number, contents, mechanism, sums).held
+        if row is None:
+            raise ValueError("a row of nobody is held")
+        held[number] = row
+    sums.hold(held)
     return sums
+
+
+def _row(
+    stored: records.Stored,
+    number: int,
+    contents: bytes,
+    mechanism: Mechanism,
+    sums: PrefixSums,
+) -> records.Change:
+    """A stored row within the bounds; ValueError if it is none."""
+    problem = mechanism.setting.problem
+    row = records.row_of(number, contents, problem.dim, sums.no_draws)
+    if not 0 <= row.number < stored.head.rounds or row.action is None or row.noise is None:
+        raise ValueError("a row of no decision")
+    row.action = rows.bounded_actions(problem, row.action[None], "error")[0]
+    row.reward = rows.stored_reward(problem, row.reward)
+    return row
 
 
 def _replayed(
@@ -176,18 +205,16 @@ def _replayed(
 
 def _added(stored: records.Stored, mechanism: Mechanism, sums: PrefixSums) -> Iterator[None]:
     """Add the rows that came after the stored sums, one at each step."""
-    head, problem = stored.head, mechanism.setting.problem
     for number, contents in stored.rows:
-        row = records.row_of(number, contents, problem.dim, sums.no_draws)
-        if not 0 <= row.number < head.rounds or row.action is None or row.noise is None:
-            raise ValueError("a row of no decision")
-        action = rows.bounded_actions(problem, row.action[None], "error")[0]
-        sums.add(number, action, rows.stored_reward(problem, row.reward), row.noise)
+        row = _row(stored, number, contents, mechanism, sums)
+        sums.add(number, row.action, row.reward, row.noise, row.held)  # type: ignore[arg-type]
         yield
 
 
-def _waiting(stored: records.Stored, mechanism: Mechanism, most: int) -> dict[int, _F64]:
-    """The decisions that wait, if they and the counts fit together."""
+def _waiting(
+    stored: records.Stored, mechanism: Mechanism, most: int
+) -> tuple[dict[int, _F64], dict[int, bytes]]:
+    """The decisions that wait and whom they are for, if they and the counts fit together."""
     head, waiting = stored.head, stored.waiting
     for count in vars(head).values():
         _whole(count)
@@ -197,11 +224,28 @@ def _waiting(stored: records.Stored, mechanism: Mechanism, most: int) -> dict[in
     if len(waiting) > most or any(not 0 <= number < head.rounds for number in waiting):
         raise ValueError("more decisions wait than may, or some that were never made")
     if not waiting:
-        return {}
+        return {}, {}
     problem = mechanism.setting.problem
-    actions = np.array([records.action_of(part, problem.dim) for part in waiting.values()])
-    bounded = rows.bounded_actions(problem, actions, "error")
-    return {number: action.copy() for number, action in zip(waiting, bounded, strict=True)}
+    found = [records.decision_of(part, problem.dim) for part in waiting.values()]
+    bounded = rows.bounded_actions(problem, np.array([action for action, _ in found]), "error")
+    actions = {number: action.copy() for number, action in zip(waiting, bounded, strict=True)}
+    owned = zip(waiting, found, strict=True)
+    return actions, {number: owner for number, (_, owner) in owned if owner is not None}
+
+
+def _book(stored: records.Stored, mechanism: Mechanism, owners: dict[int, bytes]) -> Book:
+    """What is known of people; ValueError if it does not fit together."""
+    cap = _cap(mechanism)
+    key = bytes.fromhex(stored.document["people"])
+    counts = {}
+    for wanted, (place, contents) in enumerate(stored.people):
+        if place != wanted:
+            raise ValueError("a person is missing")
+        count = count_of(place, contents, cap)
+        counts[count.digest] = count.record
+    if len(key) != KEY or len(counts) != len(stored.people):
+        raise ValueError("a person is there twice")
+    return Book(cap, key, counts, owners, stored.head.over)
 
 
 def _sessions(stored: records.Stored) -> list[tuple[int, str]]:

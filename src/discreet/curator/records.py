@@ -2,26 +2,29 @@
 
 Every value is sealed: it starts with a digest of the learner's id, the item's kind and number, and
 its contents, so that a flipped bit or an item in the wrong place is found out. The *head* counts
-what there should be and combines the seals of the decisions and of the rows, so that an item too
-few or too many is found out as well. There is no code in any of it and no pickle.
+what there should be and combines the seals of the decisions, the rows and the people, so that an
+item too few or too many is found out as well. There is no code in any of it and no pickle.
 
 | kind | number | contents |
 |---|---|---|
-| `LEARNER` | 0 | JSON: mechanism, policy, settings |
+| `LEARNER` | 0 | JSON: mechanism, policy, settings, the key for people's ids |
 | `HEAD` | 0 | JSON: a `Head` |
 | `SUMS` | 0 | JSON: the sums with their noise, after the first rows |
-| `ROW` | of the row | decision, reward, action and noise of a row that came after |
-| `DECISION` | of the decision | the action of a decision that waits |
+| `ROW` | of the row | decision, reward, action and noise of a row that came after, or is held |
+| `DECISION` | of the decision | the action of a decision that waits, and whom it is for |
 | `SESSION` | of its first decision | the name that starts its decisions' ids |
+| `PERSON` | of the person, in order | digest of the id, rows counted, rows withdrawn |
+
+People are digests (`_subjects`). A row of a person has its digest before the action, and says so by
+a decision with all bits turned over. A decision is the action, then the digest if there is one, or
+nothing at all if its person was forgotten.
 """
 
-import base64
-import binascii
 import hashlib
 import json
-import math
-import re
+import operator
 import struct
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -30,13 +33,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _canonical as canonical
+from discreet.curator._arrays import DTYPES, F8, decode, encode
+from discreet.curator._subjects import DIGEST, ERASED, Book, Count, Held, contents_of
 from discreet.curator.store import Item, Key
 from discreet.curator.sums import PrefixSums
 from discreet.errors import CorruptFileError, DiscreetError, FileVersionError
 
 _F64 = NDArray[np.float64]
 
-LEARNER, HEAD, SUMS, ROW, DECISION, SESSION = range(6)
+LEARNER, HEAD, SUMS, ROW, DECISION, SESSION, PERSON = _KINDS = range(7)
 FORMAT = "discreet-learner"
 VERSION = 1
 MALFORMED = (
@@ -53,12 +58,8 @@ MALFORMED = (
 _SEAL = 16  # bytes
 _KEY = struct.Struct("<qq")
 _ROW = struct.Struct("<qd")  # decision and reward
-_F8 = np.dtype("<f8")
-_DTYPES = {"float64": _F8, "int64": np.dtype("<i8")}
-_INTEGERS = "integers"  # of any size, in hexadecimal
-_INTEGER = re.compile(r"0|-?[1-9a-f][0-9a-f]*")
-_MOST_AXES = 8
-_LONGEST_AXIS = 2**31
+_NOBODY = Book(1, key=b"")  # is only read
+_NOTHING: Mapping[int, Held] = {}
 
 
 class Change:
@@ -66,6 +67,7 @@ class Change:
 
     __slots__ = (
         "action",
+        "count",
         "done",
         "error",
         "given_up",
@@ -73,6 +75,8 @@ class Change:
         "noise",
         "number",
         "opens",
+        "over",
+        "owner",
         "reward",
         "row",
     )
@@ -86,6 +90,9 @@ class Change:
         noise: NDArray[Any] | None = None,
         given_up: int | None = None,
         lost: int = 0,
+        owner: bytes | None = None,
+        count: Count | None = None,
+        over: int = 0,
     ) -> None:
         """Say which decision, and what becomes of it.
 
@@ -97,6 +104,9 @@ class Change:
             noise: what was drawn for that row.
             given_up: for a new decision, the number of another that is given up for it.
             lost: and how many have been given up by then.
+            owner: the digest of whom a new decision is for, if that is known.
+            count: of the person whose row it becomes, if that is known and the row counts.
+            over: for a row that is one of zeros, how many have come beyond the cap by then.
         """
         self.number = number
         self.action = action
@@ -105,9 +115,36 @@ class Change:
         self.noise = noise
         self.given_up = given_up
         self.lost = lost
+        self.owner = owner
+        self.count = count
+        self.over = over
         self.opens = action is not None and not row  # whether the decision is a new one
         self.done = False  # on the disk, if anything is
         self.error: DiscreetError | None = None  # why it will not be
+
+    @property
+    def held(self) -> Held | None:
+        """The row, if it is a person's: it is kept by itself while its batch is open."""
+        if self.count is None:
+            return None
+        return Held(self.count.digest, self.number, self.action, self.reward)  # type: ignore[arg-type]
+
+
+class Forget(Change):
+    """A person is forgotten, as far as possible. Nothing else is under way when this is staged.
+
+    Attributes:
+        decisions: those that wait and are this person's.
+        rows: those that are held and are this person's.
+    """
+
+    __slots__ = ("decisions", "rows")
+
+    def __init__(self, decisions: Sequence[int], rows: Sequence[int], count: Count | None) -> None:
+        """Say what is erased, and what the person's count is then."""
+        super().__init__(-1, count=count)
+        self.decisions = decisions
+        self.rows = rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +161,12 @@ class Head:
         since: the seals of the rows that are not in the stored sums, combined.
         sessions: the seals of the sessions, combined.
         sums: the seal of the stored sums.
+        released: how many rows were in a release when the sums were stored.
+        held: how many rows of the batch that was open then are stored one by one.
+        kept: their seals, combined.
+        people: how many people have given a row.
+        counts: the seals of their counts, combined.
+        over: rows beyond the cap.
     """
 
     rounds: int = 0
@@ -135,6 +178,12 @@ class Head:
     since: int = 0
     sessions: int = 0
     sums: int = 0
+    released: int = 0
+    held: int = 0
+    kept: int = 0
+    people: int = 0
+    counts: int = 0
+    over: int = 0
 
 
 class Records:
@@ -167,6 +216,9 @@ class Records:
         batch: Sequence[Change],
         waiting: Mapping[int, _F64],
         session: tuple[int, str],
+        *,
+        book: Book = _NOBODY,
+        held: Mapping[int, Held] = _NOTHING,
     ) -> tuple[list[Item], list[Key], Head]:
         """Changes as items to write and to remove.
 
@@ -175,54 +227,56 @@ class Records:
             batch: the changes, in order.
             waiting: the actions of decisions that wait before them.
             session: the first decision and the name of the running session.
+            book: what is known of people before them.
+            held: rows of the open batch that are kept one by one, before them.
 
         Returns:
             What to write, what to remove, and the head after it.
         """
-        puts, drops = list[Item](), list[Key]()
-        opened: dict[int, _F64] = {}
-        new: dict[int, Item] = {}  # decisions that are opened and not closed again
-        closed = 0
+        work = _Encoding(self, head, waiting, book, held)
         rounds, given_up, rows, sessions = head.rounds, head.given_up, head.rows, head.sessions
-        decisions, since = head.decisions, head.since
+        puts, since = work.puts, 0
         for change in batch:
+            if change.count is not None:
+                work.count(change.count)
+            if isinstance(change, Forget):
+                work.forget(change)
+                continue
             closes: int | None = change.number
             if change.opens:
-                closes, opened[change.number] = change.given_up, change.action  # type: ignore[assignment]
-                new[change.number], seal = self._decision(change.number, opened[change.number])
-                decisions ^= seal
+                closes = change.given_up
+                work.open(change.number, change.action, change.owner)  # type: ignore[arg-type]
                 if rounds == session[0]:
                     item, seal = self._session(*session)
                     puts.append(item)
                     sessions ^= seal
                 rounds, given_up = change.number + 1, change.lost
             if closes is not None:
-                action = opened[closes] if closes in opened else waiting[closes]
-                if new.pop(closes, None) is None:
-                    drops.append((DECISION, closes))
-                closed += 1
-                decisions ^= self._decision(closes, action)[1]
+                work.close(closes)
             if change.row:
                 item, seal = self._row(change)
                 puts.append(item)
                 since ^= seal
                 rows = change.row
         after = replace(
-            head,
+            work.after(max((head.over, *(change.over for change in batch)))),
             rounds=rounds,
             given_up=given_up,
             rows=rows,
-            waiting=head.waiting + len(opened) - closed,
-            decisions=decisions,
-            since=since,
+            since=work.since ^ since,
             sessions=sessions,
         )
-        return [*new.values(), *puts, self._head(after)], drops, after
+        return [*work.items(), self._head(after)], work.drops, after
 
     def compacted(
-        self, head: Head, document: dict[str, Any], sums: PrefixSums
+        self,
+        head: Head,
+        document: dict[str, Any],
+        sums: PrefixSums,
     ) -> tuple[list[Item], list[Key], Head]:
         """The same for storing the sums instead of the rows that are in them.
+
+        Rows that are held stay as they are, while their batch is open.
 
         Args:
             head: what is stored.
@@ -232,8 +286,21 @@ class Records:
         if sums.rows != head.rows:
             raise ValueError("not all rows are in the sums")
         item, seal = self._sums(sums)
-        after = replace(head, summed=head.rows, since=0, sums=seal)
-        drops = [(ROW, number) for number in range(head.summed + 1, head.rows + 1)]
+        released, held = sums.position.released, sums.held
+        drops: list[Key] = []
+        many, kept = head.held, head.kept
+        if many and released > head.summed:  # their batch has been released
+            drops += [(ROW, number) for number in range(head.released + 1, head.summed + 1)]
+            many = kept = 0
+        for number in range(head.summed + 1, head.rows + 1):
+            if number in held:
+                many += 1
+                kept ^= self.held_row(number, held[number])[1]
+            else:
+                drops.append((ROW, number))
+        after = replace(
+            head, summed=head.rows, since=0, sums=seal, released=released, held=many, kept=kept
+        )
         return [_learner(document), item, self._head(after)], drops, after
 
     def everything(
@@ -243,6 +310,8 @@ class Records:
         waiting: Mapping[int, _F64],
         sessions: Iterable[tuple[int, str]],
         counts: Head,
+        *,
+        book: Book = _NOBODY,
     ) -> tuple[list[Item], Head]:
         """All items of a learner.
 
@@ -252,44 +321,76 @@ class Records:
             waiting: the actions of decisions that wait.
             sessions: the first decision and the name of each session.
             counts: a head that has the rounds and what was given up.
+            book: what is known of people.
         """
         item, seal = self._sums(sums)
-        items, decisions, names = [_learner(document), item], 0, 0
-        for number, action in waiting.items():
-            item, one = self._decision(number, action)
-            items.append(item)
-            decisions ^= one
-        for first, name in sessions:
-            item, one = self._session(first, name)
-            items.append(item)
-            names ^= one
+        items = [_learner(document), item]
+
+        def combined(sealed: Iterable[tuple[Item, int]]) -> int:
+            together = 0
+            for item, one in sealed:
+                items.append(item)
+                together ^= one
+            return together
+
+        held, owners = sums.held, book.owners
         head = replace(
             counts,
             rows=sums.rows,
             summed=sums.rows,
             waiting=len(waiting),
-            decisions=decisions,
-            sessions=names,
+            decisions=combined(
+                self.decision(number, action, owners.get(number))
+                for number, action in waiting.items()
+            ),
+            sessions=combined(self._session(first, name) for first, name in sessions),
             sums=seal,
+            released=sums.position.released,
+            held=len(held),
+            kept=combined(self.held_row(number, row) for number, row in held.items()),
+            people=len(book.counts),
+            counts=combined(self.person(Count(*one)) for one in book.counts.items()),
+            over=book.over,
         )
         return [*items, self._head(head)], head
 
     def _head(self, head: Head) -> Item:
         return self.seal(HEAD, 0, _dump(vars(head)))[0]
 
-    def _decision(self, number: int, action: _F64) -> tuple[Item, int]:
-        return self.seal(DECISION, number, action.astype(_F8, copy=False).tobytes())
+    def decision(self, number: int, action: _F64, owner: bytes | None) -> tuple[Item, int]:
+        """A decision that waits."""
+        contents = ERASED
+        if owner != ERASED:
+            contents = action.astype(F8, copy=False).tobytes() + (owner or b"")
+        return self.seal(DECISION, number, contents)
 
     def _row(self, change: Change) -> tuple[Item, int]:
         """A row. How long its noise is says how many draws there are."""
         action: _F64 = change.action  # type: ignore[assignment]  # a row has one, and noise
         noise: NDArray[Any] = change.noise  # type: ignore[assignment]
+        number, digest = change.number, b""
+        if change.count is not None:
+            number, digest = ~number, change.count.digest
         contents = (
-            _ROW.pack(change.number, change.reward) + action.astype(_F8, copy=False).tobytes()
+            _ROW.pack(number, change.reward) + digest + action.astype(F8, copy=False).tobytes()
         )
         if noise.size:
-            contents += noise.astype(_DTYPES[noise.dtype.name], copy=False).tobytes()
+            contents += noise.astype(DTYPES[noise.dtype.name], copy=False).tobytes()
         return self.seal(ROW, change.row, contents)
+
+    def held_row(self, number: int, row: Held) -> tuple[Item, int]:
+        """A row of a person in the open batch, as `_row` wrote it: it has no noise."""
+        contents = _ROW.pack(~row.decision, row.reward) + row.digest
+        return self.seal(ROW, number, contents + row.action.astype(F8, copy=False).tobytes())
+
+    def row_of_zeros(self, number: int, row: Held) -> tuple[Item, int]:
+        """What stands in the place of a held row that was withdrawn."""
+        contents = _ROW.pack(row.decision, 0.0) + bytes(8 * row.action.size)
+        return self.seal(ROW, number, contents)
+
+    def person(self, count: Count) -> tuple[Item, int]:
+        """How many rows a person has given."""
+        return self.seal(PERSON, *contents_of(count))
 
     def _session(self, first: int, name: str) -> tuple[Item, int]:
         return self.seal(SESSION, first, name.encode("ascii"))
@@ -303,6 +404,103 @@ class Records:
             "arrays": {name: encode(part) for name, part in sums.arrays().items()},
         }
         return self.seal(SUMS, 0, _dump(body))
+
+
+class _Encoding:
+    """What is collected while changes become items."""
+
+    def __init__(
+        self,
+        codec: Records,
+        head: Head,
+        waiting: Mapping[int, _F64],
+        book: Book,
+        held: Mapping[int, Held],
+    ) -> None:
+        self._codec, self._head, self._waiting, self._book = codec, head, waiting, book
+        self._rows = held
+        self.puts, self.drops = list[Item](), list[Key]()
+        self.since = head.since
+        self._new: dict[int, Item] = {}  # decisions that are opened and not closed again
+        self._now: dict[int, tuple[_F64, bytes | None]] = {}  # those that are opened or erased
+        self._erased: dict[int, Item] = {}
+        self._people: dict[int, Item] = {}
+        self._records: dict[bytes, int] = {}
+        self._many, self._decisions = head.waiting, head.decisions
+        self._held, self._kept = head.held, head.kept
+        self._counts = head.counts
+
+    def open(self, number: int, action: _F64, owner: bytes | None) -> None:
+        """A decision is made."""
+        self._now[number] = action, owner
+        self._new[number], seal = self._codec.decision(number, action, owner)
+        self._decisions ^= seal
+        self._many += 1
+
+    def close(self, number: int) -> None:
+        """One waits no more."""
+        if number in self._now:
+            action, owner = self._now[number]
+        else:
+            action, owner = self._waiting[number], self._book.owners.get(number)
+        if self._new.pop(number, None) is None:
+            self._erased.pop(number, None)
+            self.drops.append((DECISION, number))
+        self._decisions ^= self._codec.decision(number, action, owner)[1]
+        self._many -= 1
+
+    def count(self, count: Count) -> None:
+        """A person has another count."""
+        codec, digest = self._codec, count.digest
+        before = self._records.get(digest, self._book.counts.get(digest))
+        if before is not None:
+            self._counts ^= codec.person(Count(digest, before))[1]
+        item, seal = codec.person(count)
+        self._counts ^= seal
+        self._people[item[1]], self._records[digest] = item, count.record
+
+    def forget(self, change: Forget) -> None:
+        """A person's decisions lose their actions, and rows of zeros replace those held."""
+        codec = self._codec
+        for number in change.decisions:
+            action = self._waiting[number]
+            before = codec.decision(number, action, self._book.owners[number])[1]
+            self._erased[number], seal = codec.decision(number, action, ERASED)
+            self._now[number] = action, ERASED
+            self._decisions ^= before ^ seal
+        for number in change.rows:
+            row = self._rows[number]
+            before = codec.held_row(number, row)[1]
+            if number <= self._head.summed:  # zeros are in the stored sums already
+                self._kept ^= before
+                self._held -= 1
+                self.drops.append((ROW, number))
+            else:
+                item, seal = codec.row_of_zeros(number, row)
+                self.puts.append(item)
+                self.since ^= before ^ seal
+
+    def items(self) -> list[Item]:
+        """All that is to be written but the head."""
+        return [
+            *self._new.values(),
+            *self._erased.values(),
+            *self.puts,
+            *self._people.values(),
+        ]
+
+    def after(self, over: int) -> Head:
+        """The head, with the numbers that this has counted."""
+        return replace(
+            self._head,
+            waiting=self._many,
+            decisions=self._decisions,
+            held=self._held,
+            kept=self._kept,
+            people=max(self._head.people, *(place + 1 for place in self._people), 0),
+            counts=self._counts,
+            over=over,
+        )
 
 
 def _learner(document: dict[str, Any]) -> Item:
@@ -319,8 +517,10 @@ class Stored(NamedTuple):
         head: the counts.
         sums: the counters and the arrays of the sums.
         rows: the contents of the rows since then, in order.
-        waiting: the actions that wait, by decision, in order.
+        waiting: the actions that wait, and whom they are for, by decision, in order.
         sessions: the first decision and the name of each session, in order.
+        held: the contents of rows that are held, in order.
+        people: the contents of their counts, in order.
     """
 
     document: dict[str, Any]
@@ -329,6 +529,8 @@ class Stored(NamedTuple):
     rows: list[tuple[int, bytes]]
     waiting: dict[int, bytes]
     sessions: list[tuple[int, str]]
+    held: list[tuple[int, bytes]]
+    people: list[tuple[int, bytes]]
 
 
 def read(items: Iterable[Item]) -> Stored:
@@ -344,7 +546,7 @@ def read(items: Iterable[Item]) -> Stored:
 
 
 def _read(items: list[Item]) -> Stored:
-    by_kind: dict[int, list[Item]] = {kind: [] for kind in range(6)}
+    by_kind: dict[int, list[Item]] = {kind: [] for kind in _KINDS}
     for item in items:
         by_kind[item[0]].append(item)
     ((first,), (second,), (third,)) = (by_kind[kind] for kind in (LEARNER, HEAD, SUMS))
@@ -352,7 +554,10 @@ def _read(items: list[Item]) -> Stored:
     codec = Records(document["learner"])
     head = Head(**_json(codec.unseal(second)[0]))
     body, seal = codec.unseal(third)
-    rows, since = _unsealed(codec, by_kind[ROW])
+    split = bisect_right(by_kind[ROW], head.summed, key=operator.itemgetter(1))
+    held, kept = _unsealed(codec, by_kind[ROW][:split])
+    rows, since = _unsealed(codec, by_kind[ROW][split:])
+    people, counts = _unsealed(codec, by_kind[PERSON])
     waiting, decisions = _unsealed(codec, by_kind[DECISION])
     sessions, names = _unsealed(codec, by_kind[SESSION])
     found = replace(
@@ -362,6 +567,10 @@ def _read(items: list[Item]) -> Stored:
         since=since,
         sessions=names,
         sums=seal,
+        held=len(held),
+        kept=kept,
+        people=len(people),
+        counts=counts,
     )
     wanted = range(head.summed + 1, head.rows + 1)  # a list could be of any length
     if found != head or len(rows) != len(wanted):
@@ -371,7 +580,7 @@ def _read(items: list[Item]) -> Stored:
     sums = _json(body)
     sums["arrays"] = {name: decode(part) for name, part in sums["arrays"].items()}
     named = [(number, name.decode("ascii")) for number, name in sessions]
-    return Stored(document, head, sums, rows, dict(waiting), named)
+    return Stored(document, head, sums, rows, dict(waiting), named, held, people)
 
 
 def _unsealed(codec: Records, items: list[Item]) -> tuple[list[tuple[int, bytes]], int]:
@@ -404,73 +613,30 @@ def action_of(contents: bytes, dim: int) -> _F64:
     """The action of a stored decision; ValueError if it is none."""
     if len(contents) != 8 * dim:
         raise ValueError("an action of another length")
-    return np.frombuffer(contents, dtype=_F8).astype(np.float64)
+    return np.frombuffer(contents, dtype=F8).astype(np.float64)
+
+
+def decision_of(contents: bytes, dim: int) -> tuple[_F64, bytes | None]:
+    """The action of a stored decision and whom it is for; ValueError if it is none."""
+    if not contents:
+        return np.zeros(dim), ERASED
+    owner = contents[8 * dim :]
+    if len(owner) not in {0, DIGEST}:
+        raise ValueError("an action of another length")
+    return action_of(contents[: 8 * dim], dim), owner or None
 
 
 def row_of(number: int, contents: bytes, dim: int, like: NDArray[Any]) -> Change:
     """A stored row, with noise of the width and type of ``like``; ValueError if it is none."""
     decision, reward = _ROW.unpack_from(contents)
-    at = _ROW.size + 8 * dim
-    action = action_of(contents[_ROW.size : at], dim)
-    noise = np.frombuffer(contents[at:], dtype=_DTYPES[like.dtype.name]).astype(like.dtype)
-    return Change(decision, action, number, reward, noise.reshape(-1, like.shape[1]))
-
-
-def encode(array: NDArray[Any]) -> dict[str, Any]:
-    """An array as JSON: 64-bit numbers in base64, or integers of any size (dtype object)."""
-    shape = list(array.shape)
-    if array.dtype == object:
-        return {"shape": shape, _INTEGERS: [f"{int(number):x}" for number in array.ravel()]}
-    kind = array.dtype.name
-    data = base64.b64encode(np.ascontiguousarray(array, dtype=_DTYPES[kind]).tobytes())
-    return {"shape": shape, kind: data.decode("ascii")}
-
-
-def decode(entry: Any) -> NDArray[Any]:  # noqa: ANN401  # whatever a file holds
-    """The array again; ValueError if there is none such, or one that is not finite."""
-    if not isinstance(entry, dict) or len(entry) != 2:  # noqa: PLR2004  # shape and numbers
-        raise ValueError("not an array")
-    shape = _shape(entry["shape"])
-    ((kind, numbers),) = ((name, part) for name, part in entry.items() if name != "shape")
-    if kind == _INTEGERS:
-        return _integers(numbers, shape)
-    data = _from_base64(numbers, 8 * math.prod(shape))
-    native = _DTYPES[kind].newbyteorder("=")
-    array = np.frombuffer(data, dtype=_DTYPES[kind]).astype(native).reshape(shape)
-    if not np.isfinite(array).all():
-        raise ValueError("not finite")
-    return array
-
-
-def _shape(found: object) -> tuple[int, ...]:
-    """A shape that an array may have. Sizes are compared before anything is allocated."""
-    if not isinstance(found, list) or len(found) > _MOST_AXES:
-        raise ValueError("not a shape")
-    if not all(type(axis) is int and 0 <= axis < _LONGEST_AXIS for axis in found):
-        raise ValueError("not a shape")
-    return tuple(found)
-
-
-def _from_base64(text: object, size: int) -> bytes:
-    if not isinstance(text, str) or len(text) != 4 * math.ceil(size / 3):
-        raise ValueError("not as many numbers as the shape says")
-    try:
-        data = base64.b64decode(text, validate=True)
-    except binascii.Error as error:
-        raise ValueError("not base64") from error
-    if len(data) != size:
-        raise ValueError("not as many numbers as the shape says")
-    return data
-
-
-def _integers(texts: object, shape: tuple[int, ...]) -> NDArray[Any]:
-    if not isinstance(texts, list) or len(texts) != math.prod(shape):
-        raise ValueError("not as many numbers as the shape says")
-    if not all(isinstance(text, str) and _INTEGER.fullmatch(text) for text in texts):
-        raise ValueError("not integers")
-    array = np.empty(len(texts), dtype=object)
-    array[:] = [int(text, 16) for text in texts]
-    return array.reshape(shape)
+    start, count = _ROW.size, None
+    if decision < 0:
+        decision, start = ~decision, start + DIGEST
+        count = Count(contents[_ROW.size : start], 0)  # the counts are stored elsewhere
+    at = start + 8 * dim
+    action = action_of(contents[start:at], dim)
+    noise = np.frombuffer(contents[at:], dtype=DTYPES[like.dtype.name]).astype(like.dtype)
+    return Change(decision, action, number, reward, noise.reshape(-1, like.shape[1]), count=count)
 
 
 def _dump(value: dict[str, Any]) -> bytes:

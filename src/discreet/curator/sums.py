@@ -22,16 +22,23 @@ past: with it, one look undoes the noise of releases already shown; rows that co
 stay protected, because noise is drawn when a release is made. Windows keep the exact sum of all
 rows, each as far as it has faded. In all of them the open batch, if rows wait in one, is an exact
 sum.
+
+Rows that are known to be one person's are *held*: they are kept one by one while their batch is
+open, and a row of zeros takes their place in it. With the release they are added. So one of them
+can be withdrawn until then, and what comes out is to the bit what a row of zeros would have led to,
+in floating point too.
 """
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.curator import rows as door
+from discreet.curator._subjects import Held
 from discreet.errors import ParameterError
 from discreet.kernels import _linalg as linalg
 from discreet.kernels import _rounding as rounding
@@ -48,6 +55,7 @@ _F64 = NDArray[np.float64]
 _I64 = NDArray[np.int64]
 
 _ARRAYS = ("nodes", "idle", "totals", "batch")
+_NONE: Mapping[int, Held] = {}
 _WIDEST = ROOM << 104  # of Python's own whole numbers: 2^62 sums, with 40 bits behind the point
 
 
@@ -88,6 +96,8 @@ class PrefixSums(ABC):
         self._draws = 2 if sharing.idle else 1
         self._position = Position(-1, 0, 0, 0)  # what was worked out last
         self.no_draws = np.empty((0, state.batch.size), state.batch.dtype)
+        self._zeros = np.zeros(problem.dim)
+        self._held: dict[int, Held] = {}  # rows of the open batch, by number, in order
 
     @classmethod
     def begin(cls, mechanism: Mechanism, source: NoiseSource) -> Self:
@@ -180,7 +190,9 @@ class PrefixSums(ABC):
             raise ParameterError("rows", "lead to a release; take those before it")
         return position._replace(rows=rows)
 
-    def gather(self, number: int, actions: _F64, rewards: _F64) -> None:
+    def gather(
+        self, number: int, actions: _F64, rewards: _F64, held: Mapping[int, Held] = _NONE
+    ) -> None:
         """Add rows from ``number`` on that make no release; nothing of those that are in already.
 
         It may stop between two rows, never inside one, and goes on where it stopped if it is
@@ -190,6 +202,7 @@ class PrefixSums(ABC):
             number: of the first row.
             actions: shape (n, d), within the bounds.
             rewards: shape (n,), within the bounds.
+            held: those of the rows that are held, by number; they are zeros in the other two.
         """
         position = self.position
         done = min(max(0, position.rows + 1 - number), len(rewards))
@@ -198,6 +211,7 @@ class PrefixSums(ABC):
         if not self.gathers or number > position.rows + 1:
             raise ParameterError("rows", "are for another step than this one")
         self.ahead(position, len(rewards) - done)
+        self._held.update(held)
         self._gather(actions[done:], rewards[done:])
 
     def draw(self, position: Position) -> NDArray[Any]:
@@ -217,17 +231,58 @@ class PrefixSums(ABC):
             return reward
         return door.bounded_reward(self._mechanism.setting.problem, reward, on_violation)
 
-    def add(self, number: int, action: _F64, reward: float, noise: NDArray[Any]) -> None:
+    def add(
+        self,
+        number: int,
+        action: _F64,
+        reward: float,
+        noise: NDArray[Any],
+        held: Held | None = None,
+    ) -> None:
         """Add row ``number``, with the noise that was drawn for it; nothing if it is in already.
 
         It cannot stop half-way.
+
+        Args:
+            number: of the row.
+            action: within the bounds.
+            reward: within the bounds.
+            noise: what `draw` gave for it.
+            held: the same row, if it is to be held until its batch is released.
         """
         position = self.position
         if number <= position.rows:
             return
         if number != position.rows + 1 or not self.fits(noise, position):
             raise ParameterError("noise", "was drawn for another step than this one")
-        self._add(position, action, reward, noise)
+        if number == position.due:
+            late = self.held if self._held else _NONE
+            self._add(position, action, reward, noise, late.values())
+            if late:
+                self._held = {}  # should this be left out, `held` does not show them any more
+        elif held is None:
+            self._add(position, action, reward, noise, ())
+        else:
+            self._held[number] = held
+            self._add(position, self._zeros, 0.0, noise, ())
+
+    @property
+    def held(self) -> dict[int, Held]:
+        """Rows of the open batch that are kept one by one, in order."""
+        released = self.position.released
+        return {number: row for number, row in self._held.items() if number > released}
+
+    def hold(self, held: Mapping[int, Held]) -> None:
+        """Go on with rows that were held when the sums were stored; ValueError if none can be."""
+        position = self.position
+        if any(not position.released < number <= position.rows for number in held):
+            raise ValueError("a row of no open batch")
+        self._held.update(held)
+
+    def withdraw(self, numbers: Iterable[int]) -> None:
+        """Take held rows out; nothing of those that are out already."""
+        for number in numbers:
+            self._held.pop(number, None)
 
     def amounts(self) -> tuple[float, float]:
         """How much noise is in the release, in multiples of one draw, and its rows' weight."""
@@ -243,8 +298,15 @@ class PrefixSums(ABC):
         """Write out the noisy sum in the release, with a multiple of the identity added."""
 
     @abstractmethod
-    def _add(self, position: Position, action: _F64, reward: float, noise: NDArray[Any]) -> None:
-        """`add`, when everything was checked."""
+    def _add(
+        self,
+        position: Position,
+        action: _F64,
+        reward: float,
+        noise: NDArray[Any],
+        late: Collection[Held],
+    ) -> None:
+        """`add`, when everything was checked; ``late`` are rows that come in with the release."""
 
     @abstractmethod
     def _draw(self, draws: int, position: Position) -> NDArray[Any]:
@@ -284,10 +346,22 @@ class FloatSums(PrefixSums):
         """Write out the release; see `PrefixSums`."""
         linalg.unpack(self._state.totals[0], shift, self._mechanism.firsts, gram, moment)
 
-    def _add(self, position: Position, action: _F64, reward: float, noise: _F64) -> None:
+    def _add(
+        self,
+        position: Position,
+        action: _F64,
+        reward: float,
+        noise: _F64,
+        late: Collection[Held],
+    ) -> None:
         mechanism, state = self._mechanism, self._state
         row = np.empty(state.batch.size)
         linalg.pack_row(action, reward, mechanism.firsts, row)
+        if late:
+            one = np.empty_like(row)
+            for held in late:
+                linalg.pack_row(held.action, held.reward, mechanism.firsts, one)
+                row += one
         if self._plain:
             last = mechanism.releases
             tree.step(state.nodes, state.idle, state.totals, state.number, row, noise, last)
@@ -345,7 +419,9 @@ class IntegerSums(PrefixSums):
         return not self._plain
 
     def _gather(self, actions: _F64, rewards: _F64) -> None:
-        batch, rows = self._state.batch, self._state.rows
+        self._gather_into(self._state.batch, self._state.rows, actions, rewards)
+
+    def _gather_into(self, batch: _I64, rows: _I64, actions: _F64, rewards: _F64) -> None:
         largest = (self._largest_square, self._largest_reward)
         units = (self._per_action, self._per_reward)
         done = 0
@@ -363,9 +439,20 @@ class IntegerSums(PrefixSums):
                 kernel.gather(batch, rows, self._rounded(actions[done], float(rewards[done])))
                 done += 1
 
-    def _add(self, position: Position, action: _F64, reward: float, noise: _I64) -> None:
+    def _add(
+        self,
+        position: Position,
+        action: _F64,
+        reward: float,
+        noise: _I64,
+        late: Collection[Held],
+    ) -> None:
         state = self._state
         row = self._rounded(action, reward)
+        if late:
+            actions = np.array([held.action for held in late])
+            rewards = np.array([held.reward for held in late])
+            self._gather_into(row, np.zeros(1, np.int64), actions, rewards)
         if self._plain:
             last = self._mechanism.releases
             tree.step(state.nodes, state.idle, state.totals, state.number, row, noise, last)
