@@ -1,7 +1,7 @@
 """Learners that promise more than they keep: each the real thing with one fault."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import partial
@@ -23,7 +23,12 @@ from discreet import (
     Supplied,
 )
 from discreet.audit import Config
+from discreet.curator import _subjects as subjects
 from discreet.curator import rows
+from discreet.curator._subjects import Book, Forgotten
+from discreet.curator.curator import Curator
+from discreet.evaluation import _private as private
+from discreet.evaluation._calibration import Law, calibrated
 from discreet.kernels._sums import Arrays
 from discreet.kernels._windows import Step
 from discreet.mechanism import Mechanism
@@ -212,3 +217,45 @@ def load_without_ledger(path: Path) -> LinUCB:
     first = ledger.read_bytes().splitlines(keepends=True)[0]
     ledger.write_bytes(first)
     return discreet.load(path)
+
+
+@contextmanager
+def without_cap() -> Iterator[Make]:
+    """A curator that counts people's rows and does not mind how many there are."""
+
+    def counted(self: Book, digest: bytes, ahead: Mapping[bytes, int], people: int) -> int:
+        record = ahead.get(digest, self.counts.get(digest))
+        return (subjects.pack(people, 0, 0) if record is None else record) + 1
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Book, "counted", counted)
+        yield made(sound_windows("exact"))
+
+
+@contextmanager
+def forgetting_gives_the_budget_back() -> Iterator[Make]:
+    """A curator that erases how many rows a person had as well, and counts from zero again."""
+    forget = Curator.forget_subject
+
+    def forget_all(self: Curator, subject: object) -> Forgotten:
+        found = forget(self, subject)
+        self._book.counts.pop(self._book.digest(subject), None)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Curator, "forget_subject", forget_all)
+        yield made(sound_windows("exact"))
+
+
+@contextmanager
+def values_with_half_the_noise() -> Iterator[Make]:
+    """Private values by somebody who lost a factor of two."""
+
+    def halved(privacy: Privacy, policies: int) -> Law:
+        law = calibrated(privacy, policies)
+        names = [one.name for one in fields(law) if one.name != "bits"]
+        return replace(law, **{name: getattr(law, name) // 2 for name in names})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(private, "calibrated", halved)
+        yield made(sound_windows("exact"))

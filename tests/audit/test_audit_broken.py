@@ -5,6 +5,8 @@ the attack finds too little: at most 1e-5, most far less. The rates behind these
 simulated releases, or are worked out beside them.
 """
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 
 import broken_mechanisms as broken
@@ -117,3 +119,29 @@ def test_a_store_with_its_ledger_refuses_to_be_rewound() -> None:
     found = audit.run(broken.paper_tree(), attacks=["rewind"], trials=100)
     assert found.finding("rewind").verdict == "refused"
     assert not found.violated
+
+
+@pytest.mark.parametrize(
+    ("fault", "attack"),
+    [
+        (broken.without_cap, "crowding"),
+        (broken.forgetting_gives_the_budget_back, "forgetting"),
+    ],
+)
+def test_people_who_count_more_often_than_stated_are_caught(
+    fault: Callable[[], AbstractContextManager[broken.Make]], attack: str
+) -> None:
+    # Ten rows in place of one: mu is 7 or more in place of 1.53, and the worlds hardly overlap. To
+    # prove 1.53 takes 80% of 320 right guesses in each world; each is wrong with probability 2e-4.
+    with fault() as make:
+        assert caught(audit.run(make, attacks=[attack], trials=400), attack, LOOSE)
+    sound = audit.run(broken.made(broken.sound_windows("exact")), attacks=[attack], trials=400)
+    assert not sound.violated
+
+
+def test_private_values_with_half_the_noise_are_caught() -> None:
+    # mu is twice 1.53, and its bound 0.3 below an estimate whose deviation is 0.07 with 1,600
+    # trials in each world: 1.2 remain, seventeen of them.
+    with broken.values_with_half_the_noise() as make:
+        found = audit.run(make, attacks=["values"], trials=2_000)
+    assert caught(found, "values", LOOSE)
