@@ -9,7 +9,7 @@ CLUSTER := .venv/.cluster
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
   --disable-pip-version-check --editable
 
-.PHONY: api demo test test-nightly test-cluster lint format bench bench-kernels real-data clean
+.PHONY: api demo test test-nightly test-cluster test-data lint format bench bench-kernels real-data clean
 
 demo: $(USE)
 	$(BIN)/discreet demo
@@ -22,6 +22,9 @@ test-nightly: $(DEVELOP)
 
 test-cluster: $(CLUSTER)
 	$(BIN)/pytest -m cluster -q tests/experiments
+
+test-data: $(DEVELOP) $(DATA)
+	$(BIN)/pytest -m data -q tests/test_tutorial.py tests/benchmarks
 
 lint: $(DEVELOP)
 	$(BIN)/ruff check .

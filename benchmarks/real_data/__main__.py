@@ -2,11 +2,12 @@
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from benchmarks.real_data import sizes, suite
+from benchmarks.real_data import figure, sizes, suite
 from discreet.cli import _console as console
 from discreet.cli._options import AsJson
 from discreet.errors import DiscreetError, ParameterError
@@ -21,6 +22,9 @@ def real_data(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Less of everything.")] = False,
     noise: Annotated[str, typer.Option(help="'float', or 'exact', which takes longer.")] = "float",
+    folder: Annotated[
+        Path | None, typer.Option(help="Write results.json and a figure into this folder.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Judge the learner on real data, and count how often its intervals hold. An hour."""
@@ -28,6 +32,8 @@ def real_data(
         raise ParameterError("noise", f"is {noise!r}; give one of {', '.join(sizes.NOISES)}")
     wanted = replace(sizes.QUICK if quick else sizes.DEFAULT, noise=noise)
     result = suite.run(wanted, only=only or ())
+    if folder is not None:
+        figure.write(result.to_json()["sections"], folder)
     if as_json:
         console.print_json(result.to_json())
         return

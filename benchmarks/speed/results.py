@@ -157,6 +157,8 @@ BARS = (
     _most(
         "exact learn beside float, gaussian, d=5", "exactness", "gaussian_5_mean_ratio", 2.0, "x"
     ),
+    _most("10,000 stored decisions at once, d=5", "batches", "stored_5_seconds", 0.5, "s"),
+    _most("10,000 stored decisions at once, d=20", "batches", "stored_20_seconds", 0.5, "s"),
     _most("import discreet, warm", "startup", "import_seconds", 0.4, "s"),
     _most("discreet --help, warm", "startup", "help_seconds", 0.7, "s"),
     _most("peak memory, longest run played", "memory", "peak_mib", 400.0, "MiB"),

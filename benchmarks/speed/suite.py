@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from benchmarks.speed import calls, libraries, simulation, store
+from benchmarks.speed import batches, calls, libraries, simulation, store
 from benchmarks.speed.results import BarVerdict, BenchSection, Table, bar_table, verdicts
 from benchmarks.speed.workload import BenchSizes
 from discreet.errors import ParameterError
@@ -23,6 +23,7 @@ SECTIONS: dict[str, Callable[[BenchSizes], BenchSection]] = {
         calls.exactness,
         calls.blocks,
         store.store,
+        batches.batches,
         libraries.libraries,
         calls.startup,
         simulation.memory,

@@ -69,6 +69,7 @@ class BenchSizes:
         stored_pairs: of `choose` and `learn` of a learner, in one turn.
         waiting: decisions that wait while calls of a stored learner are timed.
         waiting_calls: how many of these.
+        batch: decisions in one call.
         baseline: a checkout of another commit whose stored learner is measured too; None for none.
     """
 
@@ -86,6 +87,7 @@ class BenchSizes:
     stored_pairs: int
     waiting: int
     waiting_calls: int
+    batch: int
     baseline: Path | None = None
 
 
@@ -104,6 +106,7 @@ DEFAULT = BenchSizes(
     stored_pairs=192,
     waiting=300_000,
     waiting_calls=2_000,
+    batch=10_000,
 )
 QUICK = BenchSizes(
     rounds=300_000,
@@ -120,6 +123,7 @@ QUICK = BenchSizes(
     stored_pairs=64,
     waiting=30_000,
     waiting_calls=500,
+    batch=10_000,
 )
 
 

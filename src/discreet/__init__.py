@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from discreet.problem import Problem, Setting
     from discreet.release import Release
     from discreet.release._card import privacy_card
+    from discreet.release._ranker import Ranker
     from discreet.release.confidence import Ellipsoid, JointRegion
     from discreet.release.ledger import Ledger
     from discreet.release.policies import UCB, PosteriorUCB, Thompson, greedy
@@ -49,6 +50,7 @@ _HOME = {
     "PosteriorUCB": "release.policies",
     "Privacy": "privacy",
     "Problem": "problem",
+    "Ranker": "release._ranker",
     "Release": "release",
     "Setting": "problem",
     "Supplied": "mechanism.variants",
@@ -81,6 +83,7 @@ __all__ = [
     "PosteriorUCB",
     "Privacy",
     "Problem",
+    "Ranker",
     "Release",
     "Setting",
     "Supplied",

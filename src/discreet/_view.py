@@ -1,14 +1,16 @@
 """`View`: a stored learner to look at, also while another process learns. It changes nothing."""
 
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from discreet.curator import _reading, rows
 from discreet.errors import ForkedStateError, ParameterError, ReadOnlyError, RewoundStateError
+from discreet.features import FeatureMap
 from discreet.learner import Place, _rule
 from discreet.mechanism import Mechanism
 from discreet.privacy import Guarantee
@@ -16,16 +18,15 @@ from discreet.problem import Problem
 from discreet.release import Release, policies
 from discreet.release._card import privacy_card
 from discreet.release._diagnosis import Diagnosis, diagnosis
-from discreet.release._offered import Some, offered, picked
+from discreet.release._ranker import Deciding, fitting, rows_of
 from discreet.release.confidence import Region
 from discreet.release.ledger import Ledger
-from discreet.release.policies import Choice
-from discreet.release.posterior import Estimate, Posterior
+from discreet.release.posterior import Posterior
 
 _F64 = NDArray[np.float64]
 
 
-class View:
+class View(Deciding):
     """What a stored learner has shown: its last release, its ledger, and what it would choose.
 
     `open_read_only` makes one. It holds public data only, and no file or lock. It shows the
@@ -33,11 +34,18 @@ class View:
     from several threads are safe.
     """
 
-    def __init__(self, place: Place, shown: _reading.Shown, policy: policies.Policy) -> None:
+    def __init__(
+        self,
+        place: Place,
+        shown: _reading.Shown,
+        policy: policies.Policy,
+        features: FeatureMap | None,
+    ) -> None:
         """Use `open_read_only`."""
         self._place = place
         self._shown = shown
         self._policy = policy
+        self._features = fitting(features, shown.release.mechanism.setting.problem)
         self._refreshing = threading.Lock()
 
     @property
@@ -93,92 +101,6 @@ class View:
         """How much the release says, in words and numbers."""
         return diagnosis(self.release)
 
-    def estimate(self, actions: ArrayLike, *, level: float = 0.95) -> Estimate:
-        """What is thought of actions' mean rewards, as by `LinUCB.estimate`.
-
-        Args:
-            actions: shape (K, d).
-            level: the probability that the posterior gives an interval.
-
-        Returns:
-            ``estimate``, ``low`` and ``high``, an entry for each action.
-
-        Raises:
-            ShapeError, NotFiniteError, OutOfBoundsError: no decision set could be like this.
-        """
-        return self.release.cautious.estimate(self._bounded(actions), level=level)
-
-    def choose(
-        self, actions: ArrayLike, *, among: Some | None = None, exclude: Some | None = None
-    ) -> Choice:
-        """Pick an action as the learner would. There is no decision, so nothing can be learned.
-
-        Args:
-            actions: the decision set, shape (K, d), an action a row.
-            among: the only actions that may be chosen, as for `LinUCB.choose`.
-            exclude: actions that may not be chosen.
-
-        Returns:
-            The place of an action in ``actions``, and how probable it was.
-
-        Raises:
-            ShapeError, NotFiniteError, OutOfBoundsError: the decision set cannot be used.
-            EmptyDecisionSetError: nothing is left to choose.
-        """
-        sets = self._bounded(actions)
-        return picked(self._policy, self.release, sets, offered(len(sets), among, exclude))
-
-    def probabilities(
-        self, actions: ArrayLike, *, among: Some | None = None, exclude: Some | None = None
-    ) -> _F64:
-        """How probable each action is, exactly.
-
-        Args:
-            actions: as for `choose`, and so are the others.
-            among: the only actions that may be chosen.
-            exclude: actions that may not be chosen.
-
-        Returns:
-            Shape (K,); 0 for actions that are not on offer.
-
-        Raises:
-            ParameterError: the policy does not say.
-        """
-        rule = getattr(self._policy, "probabilities", None)
-        if rule is None:
-            raise ParameterError(
-                "policy", "does not say how probable its choices are; open with PosteriorUCB() say"
-            )
-        sets = self._bounded(actions)
-        places = offered(len(sets), among, exclude)
-        found = np.zeros(len(sets))
-        chosen = np.arange(len(sets)) if places is None else places
-        found[chosen] = rule(self.release, sets[chosen])
-        return found
-
-    def rank(
-        self, actions: ArrayLike, *, among: Some | None = None, exclude: Some | None = None
-    ) -> list[Choice]:
-        """All actions on offer, the most probable first; of equals the one with the higher mean.
-
-        Args:
-            actions: as for `choose`, and so are the others.
-            among: the only actions that may be chosen.
-            exclude: actions that may not be chosen.
-
-        Returns:
-            Their places in ``actions``, with their probabilities.
-        """
-        sets = self._bounded(actions)
-        places = offered(len(sets), among, exclude)
-        found = self.probabilities(sets, among=among, exclude=exclude)
-        means = sets @ _centre(self.release)
-        order = sorted(
-            range(len(sets)) if places is None else places.tolist(),
-            key=lambda place: (-found[place], -means[place], place),
-        )
-        return [Choice(place, found.item(place)) for place in order]
-
     def refresh(self) -> bool:
         """Look again, and take a later release if there is one.
 
@@ -221,9 +143,10 @@ class View:
 
     learn_many = observe = forget = save = choose_many = learn
 
-    def _bounded(self, actions: ArrayLike) -> _F64:
+    def _rows(self, actions: Any, context: Mapping[str, Any] | None) -> _F64:  # noqa: ANN401
         choice = rows.checked_choice(self._shown.document["on_violation"])
-        found = rows.bounded_actions(self.problem, actions, choice)
+        given = rows_of(actions, context, self._features)
+        found = rows.bounded_actions(self.problem, given, choice)
         found.setflags(write=False)
         return found
 
@@ -234,16 +157,12 @@ class View:
         )
 
 
-def _centre(release: Release) -> _F64:
-    """The parameter that the release points at, by whatever it supports."""
-    try:
-        return release.posterior.centre
-    except ParameterError:  # the law of the noise is another
-        return release.confidence.centre
-
-
 def open_read_only(
-    path: Place, *, policy: policies.Policy | None = None, ledger_head: str | None = None
+    path: Place,
+    *,
+    features: FeatureMap | None = None,
+    policy: policies.Policy | None = None,
+    ledger_head: str | None = None,
 ) -> View:
     """Look at the learner that is stored at a path, whether or not another process has it open.
 
@@ -254,6 +173,7 @@ def open_read_only(
 
     Args:
         path: where `LinUCB.save` stored the learner: a file, or a PostgreSQL database.
+        features: the learner's feature map, if people and actions come as dictionaries or frames.
         policy: to use instead of the stored one; a policy of your own must be given again.
         ledger_head: the ``ledger.head`` of an earlier moment, if you kept it elsewhere. A learner
             that was restored together with its ledger from before that moment is refused then.
@@ -271,4 +191,4 @@ def open_read_only(
         raise ParameterError("policy", "is not one; give PosteriorUCB(), UCB() or Thompson()")
     shown = _reading.read(path, known_head=ledger_head)
     place = path if isinstance(path, str) and "://" in path else Path(path).absolute()
-    return View(place, shown, _rule(shown.document, policy))
+    return View(place, shown, _rule(shown.document, policy), features)

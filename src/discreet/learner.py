@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from discreet.budget import Budget
 from discreet.curator import opening
@@ -30,7 +30,7 @@ from discreet.privacy import Guarantee, Privacy
 from discreet.problem import Problem
 from discreet.release import Release, policies
 from discreet.release._diagnosis import Diagnosis, diagnosis
-from discreet.release._offered import Places, Some, offered, offered_in_each, picked
+from discreet.release._offered import Some, offered, offered_in_each, picked, picked_of_each
 from discreet.release.confidence import Region
 from discreet.release.ledger import Ledger
 from discreet.release.posterior import Estimate, Posterior
@@ -340,9 +340,10 @@ class LinUCB:
         release = self._curator.shown
         if release is not self._diagnosed:
             self._diagnose(release)
-        index, action, probability = self._chosen(release, admitted, places)
+        index, probability = picked(self._policy, release, admitted, places)
         subjects = None if subject is None else (subject,)
-        return Decision(index, self._curator.open_decisions([action], subjects)[0], probability)
+        ids = self._curator.open_decisions([admitted[index]], subjects)
+        return Decision(index, ids[0], probability)
 
     def choose_many(
         self,
@@ -369,26 +370,14 @@ class LinUCB:
         release = self._curator.shown
         if release is not self._diagnosed:
             self._diagnose(release)
-        chosen = (
-            [self._chosen(release, actions) for actions in admitted]
-            if places is None
-            else [self._chosen(release, *both) for both in zip(admitted, places, strict=True)]
-        )
-        ids = self._curator.open_decisions([action for _, action, _ in chosen], subjects)
+        chosen = picked_of_each(self._policy, release, admitted, places)
+        pairs = zip(admitted, chosen, strict=True)
+        actions = [actions[choice.index] for actions, choice in pairs]
+        ids = self._curator.open_decisions(actions, subjects)
         return [
             Decision(index, one, probability)
-            for (index, _, probability), one in zip(chosen, ids, strict=True)
+            for (index, probability), one in zip(chosen, ids, strict=True)
         ]
-
-    def _chosen(
-        self, release: Release, actions: NDArray[np.float64], places: Places = None
-    ) -> tuple[int, NDArray[np.float64], float | None]:
-        """The index that the policy picks among these places, that action, and how probable it was.
-
-        A policy sees what is on offer and nothing else.
-        """
-        index, probability = picked(self._policy, release, actions, places)
-        return index, actions[index], probability
 
     def _diagnose(self, release: Release) -> None:
         """Warn, once, if nothing is learned: there will be no release, or they do not help."""

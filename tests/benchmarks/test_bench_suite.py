@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks.speed import calls, libraries, simulation, store, suite, workload
+from benchmarks.speed import batches, calls, libraries, simulation, store, suite, workload
 from benchmarks.speed.__main__ import app
 from benchmarks.speed.results import BARS, BenchSection
 from benchmarks.speed.workload import BenchSizes
@@ -29,6 +29,7 @@ TINY = BenchSizes(
     stored_pairs=8,
     waiting=1_500,
     waiting_calls=6,
+    batch=50,
 )
 
 
@@ -97,6 +98,13 @@ def test_the_decisions_of_the_store_section_wait_while_calls_are_timed(
     )
     store._crowded(tmp_path / "one", TINY)
     assert seen == [1_500]
+
+
+def test_batches_are_measured_in_memory_and_stored_and_nothing_is_lost() -> None:
+    section = batches.batches(TINY)
+    check(section)
+    assert [row["features"] for row in section.rows] == list(batches.DIMS)
+    assert section.figures["stored_5_over_memory"] > 0
 
 
 def test_exactness_has_a_row_for_each_size_and_variant(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -105,6 +106,35 @@ def test_standardised_records_are_cut_to_norm_one() -> None:
     np.testing.assert_array_equal(sets[:, 1, 3:], cut.records[[1, 0, 1]])
     assert not sets[:, 0, 3:].any()
     assert not sets[:, 1, :3].any()
+
+
+@pytest.mark.data
+def test_the_real_data_sets_are_what_their_page_says() -> None:
+    pytest.importorskip("statsmodels")
+    pytest.importorskip("sklearn")
+    plans = data.insurance()
+    assert plans.people.shape == (20_190, 6)
+    assert len(plans.offers) == 6
+    assert abs(plans.rewards).max() <= 1.0
+    for model in MODELS:
+        assert np.linalg.norm(model.sets(plans.subset(np.arange(500))), axis=2).max() <= 1.0
+    tumours, images = data.cancer(), data.digits()
+    assert (tumours.records.shape, tumours.actions) == ((569, 31), 2)
+    assert (images.records.shape, images.actions) == ((1_797, 17), 10)
+    for found in (tumours, images):
+        assert 0.9 < np.linalg.norm(found.records, axis=1).max() <= 1.0 + 1e-12
+        learners.unit_problem((found.records.shape[1],) * found.actions, 1.0)
+
+
+@pytest.mark.data
+def test_the_learner_finds_a_better_plan_than_chance_on_the_insurance_data() -> None:
+    pytest.importorskip("statsmodels")
+    plans = data.insurance()
+    section = insurance(replace(TINY, learned=14_000, theta_norms=(3.0,), epsilons=(1.0,)), plans)
+    worth = {(row["model"], row["rule"]): row["value"] for row in section.rows}
+    own = worth["one per plan, blocks", "learner"]  # with fixed seeds: 0.43
+    assert own > worth["any", "uniform"] + 0.05
+    assert own > worth["any", "best single plan"] - 0.1
 
 
 def test_the_value_of_the_rule_that_made_the_log_is_its_mean_reward() -> None:
@@ -255,12 +285,23 @@ def test_coverage_counts_intervals_that_hold_the_truth() -> None:
     np.testing.assert_allclose(found.chosen, [0.5, 1.0])
 
 
-def test_the_command_prints_tables_or_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(suite.SECTIONS, "cancer", (lambda _, *rest: cancer(TINY, *rest), records))
+def test_the_command_prints_tables_or_json_and_draws(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sizes = replace(TINY, theta_norms=(3.0,))
+    monkeypatch.setitem(suite.SECTIONS, "cancer", (lambda _, *rest: cancer(sizes, *rest), records))
     shown = CliRunner().invoke(app, ["--only", "cancer"])
     assert shown.exit_code == 0, shown.output
     assert "last quarter" in " ".join(shown.output.split())
-    found = json.loads(CliRunner().invoke(app, ["--only", "cancer", "--json"]).output)
+    found = json.loads(
+        CliRunner()
+        .invoke(app, ["--only", "cancer", "--json", "--folder", str(tmp_path / "kept")])
+        .output
+    )
+    kept = json.loads((tmp_path / "kept" / "results.json").read_text("utf-8"))
+    assert kept == found["sections"]
+    drawn = (tmp_path / "kept" / "real-data.svg").read_text("utf-8")
+    assert all(words in drawn for words in ("Breast cancer records", "best fixed", "no privacy"))
     assert list(found["sections"]) == ["cancer"]
     assert next(bar["verdict"] for bar in found["bars"]) in {"met", "missed"}
 

@@ -352,3 +352,18 @@ def test_a_shared_commit_that_fails_is_told_to_everybody(
     assert learner.rows == outcomes.count("in") == 8 - learner.waiting
     assert_same(crashed(learner, tmp_path / "crashed"), learner)
     played(learner, 3)
+
+
+def test_ten_thousand_decisions_of_one_call_outlive_a_crash_and_all_can_be_learned_from(
+    tmp_path: Path, problem: Problem
+) -> None:
+    (tmp_path / "stored").mkdir()
+    with LinUCB(problem, horizon=None, privacy=TARGET, path=tmp_path / "stored" / "a") as bandit:
+        decisions = bandit.choose_many([np.eye(3)] * 10_000)
+        again = crashed(bandit, tmp_path / "crashed")
+    assert again.waiting == again.rounds == 10_000
+    again.learn_many([(one.id, 0.5) for one in decisions])
+    assert (again.rows, again.waiting) == (10_000, 0)
+    again.close()
+    with load(tmp_path / "crashed" / "a") as last:
+        assert last.rows == 10_000

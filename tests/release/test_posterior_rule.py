@@ -459,3 +459,32 @@ def test_many_sets_at_once_have_the_probabilities_of_one_at_a_time(
     for one, expected in zip(sets, found, strict=True):
         np.testing.assert_array_equal(policy.probabilities(bandit.release, one), expected)
     assert (np.ptp(found) > 0.5) == bool(rows)
+
+
+@each_rule
+def test_many_sets_at_once_get_what_their_coins_stand_for(
+    rule: PosteriorUCB, release: Release, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sets = unit_rows(np.random.default_rng(5), 200 * ACTIONS, DIM).reshape(200, ACTIONS, DIM)
+    drawn = np.random.default_rng(6).bytes(8 * 200)
+    monkeypatch.setattr(policies.os, "urandom", lambda count: drawn[:count])
+    found = rule.choose_each(release, sets)
+    coins = (np.frombuffer(drawn, np.uint64) >> np.uint64(11)) / 2.0**53
+    chances = np.empty(ACTIONS)
+    for choice, actions, coin in zip(found, sets, coins.tolist(), strict=True):
+        index = release.posterior.drawn(actions, rule._rule, coin, chances)
+        assert choice == Choice(index, chances[index])
+    assert len({choice.index for choice in found}) == ACTIONS
+
+
+def test_choose_many_draws_with_the_probabilities_that_it_says() -> None:
+    learner = informed(rows=40)
+    actions = some_actions()
+    wanted = learner.policy.probabilities(learner.release, actions)
+    found = learner.choose_many([actions] * 3_000)
+    counts = np.bincount([one.index for one in found], minlength=ACTIONS)
+    assert all(one.probability == wanted[one.index] for one in found)
+    assert not counts[wanted == 0.0].any()
+    some = wanted > 0.0
+    if some.sum() > 1:  # the draws have no seed; a false alarm has a probability of 1e-6
+        assert stats.chisquare(counts[some], 3_000 * wanted[some]).pvalue > 1e-6

@@ -10,9 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import EmptyDecisionSetError, OutOfBoundsError, ParameterError, ShapeError
 from discreet.release._release import Release
-from discreet.release.policies import Choice, Policy
+from discreet.release.policies import Choice, Policy, PosteriorUCB
 
 _F64 = NDArray[np.float64]
+
+_MANY = 16  # sets, from which on it pays to look at them together
 
 Some = ArrayLike | AbstractSet[int]
 """Places in a decision set, or a mask with True or False for each action."""
@@ -141,6 +143,30 @@ def picked(policy: Policy, release: Release, actions: _F64, places: Places) -> C
             "chose no action of the decision set; let its choose() return an index or a Choice",
         )
     return Choice(index if places is None else places.item(index), probability)
+
+
+def picked_of_each(
+    policy: Policy, release: Release, sets: Sequence[_F64], places: Sequence[Places] | None
+) -> list[Choice]:
+    """`picked` of several decision sets; the default policy looks at all of one size together.
+
+    Args:
+        policy: the rule.
+        release: what it knows.
+        sets: whole decision sets, shape (K, d) each.
+        places: which of their actions are on offer; None for all of all.
+
+    Returns:
+        A choice for each.
+    """
+    if places is not None:
+        each = zip(sets, places, strict=True)
+        return [picked(policy, release, actions, some) for actions, some in each]
+    if type(policy) is PosteriorUCB and len(sets) >= _MANY and len({*map(len, sets)}) == 1:
+        return policy.choose_each(
+            release, np.concatenate(sets).reshape(len(sets), -1, sets[0].shape[1])
+        )
+    return [picked(policy, release, actions, None) for actions in sets]
 
 
 def _index(found: object) -> int:

@@ -5,6 +5,7 @@ only the current person's own decision set enters besides. What a policy draws i
 randomness: it needs no secrecy and protects nobody.
 """
 
+import os
 import random
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
@@ -92,6 +93,18 @@ class PosteriorUCB:
         coin = _coin()
         index = release.posterior.drawn(actions, self._rule, coin, found)
         return Choice(index, found.item(index))
+
+    def choose_each(self, release: Release, sets: _F64) -> list[Choice]:
+        """The same for decision sets of one size, shape (n, K, d), in a fraction of the time."""
+        found = self.probabilities(release, sets)
+        bits = np.frombuffer(os.urandom(8 * len(sets)), dtype=np.uint64) >> np.uint64(11)
+        coins = bits * 2.0**-53  # as `_coin` does it
+        before = np.cumsum(found, axis=1)[:, :-1]  # how probable all actions before one are
+        reached = found > 0.0
+        reached[:, 1:] &= before <= coins[:, None]
+        last = reached.shape[1] - 1 - reached[:, ::-1].argmax(axis=1)
+        chances = np.take_along_axis(found, last[:, None], axis=1)[:, 0]
+        return [*map(Choice, last.tolist(), chances.tolist())]
 
 
 @dataclass(frozen=True, kw_only=True)
