@@ -4,6 +4,7 @@ import contextlib
 import os
 import secrets
 import threading
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -152,13 +153,12 @@ def test_no_more_rows_of_a_person_count_than_were_paid_for(
 
 def test_releases_are_the_sums_of_the_rows_that_count(problem: Problem) -> None:
     # What is added to these sums is known, so that a learner without the cap would be found out.
-    def nothing(_: int) -> tuple[np.ndarray, np.ndarray]:
+    def known(_: int) -> tuple[np.ndarray, np.ndarray]:
         return np.eye(3), np.zeros(3)
 
     promise = Guarantee(epsilon=1.0, delta=1e-6, argument="a test", contributions_per_user=2)
-    supplied = Supplied(
-        nothing, NoiseBounds(rho_min=1.0, rho_max=2.0, gamma=1.0), guarantee=promise
-    )
+    bounds = NoiseBounds(rho_min=1.0, rho_max=2.0, gamma=1.0)
+    supplied = Supplied(perturbations=known, bounds=bounds, guarantee=promise)
     bandit = LinUCB(problem, horizon=80, variant=supplied, noise="float")
     actions, rewards, whose = log(80, 9)
     bandit.observe(actions, rewards, subjects=whose)
@@ -528,6 +528,58 @@ def test_a_store_that_fails_forgets_as_a_whole_or_not_at_all(
     after = whole_state(bandit)
     died(bandit)
     assert whole_state(load(place, noise_source=seeded(1))) == after
+
+
+def test_a_reward_that_comes_during_the_forgetting_is_not_used(
+    problem: Problem, place: Place
+) -> None:
+    bandit, expected = learner("tight", problem, place), learner("tight", problem)
+    made = bandit.choose(np.eye(3), subject=NAME)
+    bandit.save()
+    store = watched(bandit)
+    threads: list[threading.Thread] = []
+
+    def meanwhile(_: str) -> None:
+        if any(type(change) is records.Forget for change in bandit._curator._progress.queue):
+            store.before = lambda _: None
+            threads.append(threading.Thread(target=bandit.learn, args=(made, 0.5)))
+            threads[0].start()
+            while len(bandit._curator._progress.queue) < 2:
+                time.sleep(0.001)
+
+    store.before = meanwhile
+    assert bandit.forget_subject(NAME) == Forgotten(1, 0, 0)
+    threads[0].join(60)
+    actions, rewards, _ = log(20, 2)
+    bandit.observe(actions, rewards)
+    expected.observe(np.vstack([ZERO, actions]), [0.0, *rewards])
+    assert_shown_alike(bandit, expected)
+
+
+@each_batched_kind
+def test_an_interrupt_right_after_a_release_adds_no_row_twice(
+    kind: str, problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bandit, expected = learner(kind, problem), learner(kind, problem)
+    actions, rewards, _ = log(40, 2)
+    held = type(bandit._curator._sums)
+    original, late = held._add, [0]
+
+    def interrupted(one: Any, *arguments: Any) -> None:  # noqa: ANN401
+        original(one, *arguments)
+        if arguments[-1]:
+            late[0] += 1
+            if late[0] == 2:
+                raise KeyboardInterrupt
+
+    for each in (expected, bandit):
+        if each is bandit:
+            monkeypatch.setattr(held, "_add", interrupted)
+        for at in range(40):
+            with contextlib.suppress(KeyboardInterrupt):
+                each.learn(each.choose(actions[at][None], subject=at), rewards[at])
+    assert late[0] > 3
+    assert_shown_alike(bandit, expected)
 
 
 CALLS = {
