@@ -15,8 +15,8 @@ class Privacy:
     Attributes:
         epsilon: the bound on the log ratio of probabilities.
         delta: the probability outside that bound.
-        contributions_per_user: in how many rounds one person may take part. Seeing to it that
-            nobody takes part in more is up to you.
+        contributions_per_user: how many rounds of one person may count. A learner that is told
+            who rounds are for (``subject``) sees to it that no more do; otherwise it is up to you.
         neighbours: 'replacement' of what a person brings, or 'add-remove': that it counts, or
             does not. Variants with the paper's constants know replacement of one round only.
     """

@@ -40,8 +40,17 @@ VARIANTS: dict[str, Any] = {
     "nonprivate": discreet.VARIANTS["nonprivate"],
     "windows": EARLY,
 }
-SHORT = ("choose", "choose_many", "learn", "learn_many", "save", "forget", "learn")
-QUICK = ("choose_many", "learn_many")
+SHORT = (
+    "choose",
+    "choose_many",
+    "learn",
+    "learn_many",
+    "save",
+    "forget",
+    "learn",
+    "forget_subject",
+)
+QUICK = ("choose_many", "learn_many", "forget_subject")
 LATE = 20.0  # seconds after which somebody who should have let go of a learner has not
 
 Fact = dict[str, Any]
@@ -84,7 +93,18 @@ def facts(learner: discreet.LinUCB) -> Fact:
         "number": release.number,
         "sha256": fingerprint(release),
         "head": learner.ledger.head,
+        "people": unreleased(learner),
     }
+
+
+def unreleased(learner: discreet.LinUCB) -> dict[str, list[int]]:
+    """How many decisions that wait and how many held rows there are of everybody who has any."""
+    owners, held = learner._curator._book.owners.values(), learner._curator._sums.held.values()
+    found: dict[str, list[int]] = {}
+    for kind, digests in enumerate((owners, [row.digest for row in held])):
+        for digest in filter(None, digests):
+            found.setdefault(digest.hex(), [0, 0])[kind] += 1
+    return found
 
 
 class User:
@@ -100,6 +120,7 @@ class User:
         self._rng = rng
         self.waiting: list[str] = []
         self._known: list[str] = []
+        self._last = ""  # who came last
         self.acknowledge()
 
     def acknowledge(self) -> None:
@@ -131,7 +152,13 @@ class User:
 
     def anything(self) -> None:
         calls = ("choose", "learn", "learn", "choose_many", "learn_many", "forget", "save")
-        self.play(self._rng.choices(calls, (6, 4, 4, 2, 2, 1, 1))[0])
+        calls += ("forget_subject",)
+        self.play(self._rng.choices(calls, (6, 4, 4, 2, 2, 1, 1, 1))[0])
+
+    def _who(self) -> str | None:
+        """Somebody new, somebody who comes again, or nobody knows."""
+        self._last = self._rng.choice((f"person {self._rng.getrandbits(60)}", self._last))
+        return self._last or None
 
     def _about(self, move: Move) -> None:
         self._say({"about": move})
@@ -145,11 +172,12 @@ class User:
 
     def _choose(self) -> None:
         self._about((1, 0, 1))
-        self.waiting.append(self._learner.choose(self._action()).id)
+        self.waiting.append(self._learner.choose(self._action(), subject=self._who()).id)
 
     def _choose_many(self) -> None:
         self._about((3, 0, 3))
-        made = self._learner.choose_many([self._action() for _ in range(3)])
+        whose = [self._who() for _ in range(3)]
+        made = self._learner.choose_many([self._action() for _ in range(3)], subjects=whose)
         self.waiting += [one.id for one in made]
 
     def _learn(self) -> None:
@@ -163,6 +191,11 @@ class User:
     def _forget(self) -> None:
         self._about((0, 0, -1))
         self._learner.forget(self._taken())
+
+    def _forget_subject(self) -> None:
+        self._about((0, 0, 0))
+        if self._last:
+            self._learner.forget_subject(self._last)
 
     def _save(self) -> None:
         self._about((0, 0, 0))
@@ -224,6 +257,11 @@ class Truth:
         else:
             self.restored["one call further"] += 1
             assert moved == about, "an acknowledged call was lost, or one was done in part"
+            if not any(moved):
+                before, after = last["people"], found["people"]
+                gone = [one for one in before if before[one] != after.get(one)]
+                assert len(gone) == 1, "forgetting was lost, or did something else"
+                assert gone[0] not in after, "somebody was forgotten in part"
         held = learner._curator._waiting
         lost = [one for one in last["waiting"] if int(one.rpartition("-")[2]) not in held]
         assert len(lost) == (max(0, -about[2]) if about and any(moved) else 0)

@@ -9,14 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 import discreet
+from discreet.curator._subjects import unpack
 from discreet.curator.records import LEARNER
 from discreet.mechanism import Mechanism
+from discreet.mechanism.schedules import Schedule, every_round
 from discreet.mechanism.strategies import Windows
 from discreet.release import Release
 from helpers import whole_state
 
 F64 = NDArray[np.float64]
 Pair = tuple[float, float]
+ZEROS: tuple[Pair, float] = ((0.0, 0.0), 0.0)
+ERASED = ""
+PEOPLE = ("ann-1234567", "bob-1234567", "cem-1234567")
 
 
 class KnownNoise:
@@ -45,13 +50,19 @@ class Model:
 
     horizon: int
     most: int
+    cap: int = 1
+    schedule: Schedule = field(default_factory=every_round)
     rounds: int = 0
     waiting: dict[str, Pair] = field(default_factory=dict)
     rows: tuple[tuple[Pair, float], ...] = ()
     closed: tuple[str, ...] = ()
     given_up: int = 0
+    owners: dict[str, str] = field(default_factory=dict)
+    givers: tuple[str | None, ...] = ()  # whose the rows are, as far as they count
+    used: dict[str, int] = field(default_factory=dict)
+    over: int = 0
 
-    def chosen(self, decision: str, action: Pair) -> Self:
+    def chosen(self, decision: str, action: Pair, subject: str | None = None) -> Self:
         kept = list(self.waiting.items())
         dropped = [kept.pop(0)[0]] if len(kept) >= self.most else []
         return replace(
@@ -60,21 +71,53 @@ class Model:
             waiting={**dict(kept), decision: action},
             closed=(*self.closed, *dropped),
             given_up=self.given_up + len(dropped),
+            owners=self.owners if subject is None else {**self.owners, decision: subject},
         )
 
-    def learned(self, decision: str, reward: float) -> Self:
-        row = (self.waiting[decision], reward)
-        return replace(self.forgotten(decision), rows=(*self.rows, row))
+    def learned(self, decision: str, reward: float, subject: str | None = None) -> Self:
+        owner = self.owners.get(decision, subject)
+        return self.forgotten(decision)._taken(self.waiting[decision], reward, owner)
 
-    def observed(self, action: Pair, reward: float) -> Self:
-        return replace(self, rounds=self.rounds + 1, rows=(*self.rows, (action, reward)))
+    def observed(self, action: Pair, reward: float, subject: str | None = None) -> Self:
+        return replace(self, rounds=self.rounds + 1)._taken(action, reward, subject)
+
+    def _taken(self, action: Pair, reward: float, subject: str | None) -> Self:
+        if subject == ERASED:
+            action, reward, subject = *ZEROS, None
+        used, over = dict(self.used), self.over
+        if subject is not None and used.get(subject, 0) == self.cap:
+            action, reward, subject = *ZEROS, None
+            over += 1
+        elif subject is not None:
+            used[subject] = used.get(subject, 0) + 1
+        rows, givers = (*self.rows, (action, reward)), (*self.givers, subject)
+        return replace(self, rows=rows, givers=givers, used=used, over=over)
+
+    def without(self, subject: str) -> tuple[Self, tuple[int, int, int]]:
+        """What is held after somebody was forgotten; decisions, rows withdrawn, rows released."""
+        released = max(self.schedule.times(len(self.rows)), default=0)
+        mine = [one for one in self.waiting if self.owners.get(one) == subject]
+        gone = [at for at, one in enumerate(self.givers) if one == subject and at >= released]
+        rows, givers = list(self.rows), list(self.givers)
+        for at in gone:
+            rows[at], givers[at] = ZEROS, None
+        after = replace(
+            self,
+            waiting={**self.waiting, **dict.fromkeys(mine, ZEROS[0])},
+            owners={**self.owners, **dict.fromkeys(mine, ERASED)},
+            rows=tuple(rows),
+            givers=tuple(givers),
+        )
+        return after, (len(mine), len(gone), givers.count(subject))
 
     def forgotten(self, decision: str) -> Self:
         rest = {name: action for name, action in self.waiting.items() if name != decision}
         return replace(self, waiting=rest, closed=(*self.closed, decision))
 
     def signature(self) -> tuple[Any, ...]:
-        return self.rounds, len(self.rows), self.given_up, list(self.waiting.items())
+        people = [(name, self.used.get(name, 0), self.givers.count(name)) for name in PEOPLE]
+        counts = (self.rounds, len(self.rows), self.given_up)
+        return *counts, list(self.waiting.items()), self.over, people
 
     def check(self, release: Release, base: F64) -> None:
         """Compare a release with the sum of the rows that should be in it."""
@@ -144,7 +187,12 @@ def signature(learner: discreet.LinUCB) -> tuple[Any, ...]:
         (f"{curator._session(number)}-{number}", tuple(action.tolist()))
         for number, action in sorted(curator._waiting.items())
     ]
-    return *counts, waiting
+    book = curator._book
+    people = []
+    for name in PEOPLE:
+        _, counted, withdrawn = unpack(book.counts.get(book.digest(name), 0))
+        people.append((name, counted, counted - withdrawn))
+    return *counts, waiting, book.over, people
 
 
 def next_id(learner: discreet.LinUCB, ahead: int = 0) -> str:

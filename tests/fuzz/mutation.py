@@ -37,7 +37,16 @@ import numpy as np
 import discreet
 from discreet import _canonical as canonical
 from discreet.curator import store as stores
-from discreet.curator.records import DECISION, HEAD, LEARNER, ROW, SESSION, SUMS, Records
+from discreet.curator.records import (
+    DECISION,
+    HEAD,
+    LEARNER,
+    PERSON,
+    ROW,
+    SESSION,
+    SUMS,
+    Records,
+)
 from discreet.curator.store import Item, Opened
 from discreet.curator.store.memory import MemoryStore
 from discreet.errors import DiscreetError, StateFileError
@@ -87,13 +96,17 @@ class TooSlow(BaseException):
 
 
 def specimens() -> list[Specimen]:
-    """The same learners every time: with rows, releases, and decisions that wait."""
+    """The same learners every time: with rows, releases, people, and decisions that wait."""
     names = itertools.count(1)
 
     def name(size: int) -> str:
         return f"{next(names):0{2 * size}x}"
 
-    with tempfile.TemporaryDirectory() as folder, mock.patch.object(secrets, "token_hex", name):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch.object(secrets, "token_hex", name),
+        mock.patch.object(secrets, "token_bytes", bytes),
+    ):
         return [_specimen(Path(folder) / one, one) for one in LEARNERS]
 
 
@@ -111,7 +124,8 @@ def _specimen(path: Path, name: str) -> Specimen:
     )
     waiting = []
     for turn in range(16):
-        waiting.append(learner.choose([[0.5, -0.25], [0.125 * (turn % 3), 0.75]]))
+        who = f"person {turn % 11}" if turn % 3 else None
+        waiting.append(learner.choose([[0.5, -0.25], [0.125 * (turn % 3), 0.75]], subject=who))
         if turn % 4:
             learner.learn(waiting.pop(0), 0.25 * (turn % 3) - 0.25)
         if turn == 8:
@@ -314,6 +328,8 @@ def spelled(document: object) -> bytes:
 
 # Items, as one JSON document and back, with seals that fit.
 
+_NUMBERED = (("rows", ROW), ("decisions", DECISION), ("sessions", SESSION), ("people", PERSON))
+
 
 @functools.cache
 def _opened(items: tuple[Item, ...]) -> bytes:
@@ -323,7 +339,7 @@ def _opened(items: tuple[Item, ...]) -> bytes:
         name: json.loads(contents[kind, 0])
         for name, kind in (("learner", LEARNER), ("head", HEAD), ("sums", SUMS))
     }
-    for name, kind in (("rows", ROW), ("decisions", DECISION), ("sessions", SESSION)):
+    for name, kind in _NUMBERED:
         found[name] = [
             [number, part.hex()] for (one, number), part in contents.items() if one == kind
         ]
@@ -340,17 +356,24 @@ def sealed_items(document: Any, *, fitting: bool) -> list[Item]:  # noqa: ANN401
     items, seals = [Records("").seal(LEARNER, 0, _spelled_part(document, "learner"))[0]], {}
     sums, seals["sums"] = codec.seal(SUMS, 0, _spelled_part(document, "sums"))
     items.append(sums)
-    for name, kind in (("rows", ROW), ("decisions", DECISION), ("sessions", SESSION)):
+    head = _at_or(document, ("head",), None)
+    summed = _at_or(head, ("summed",), 0)
+    seals["held"], held = 0, 0
+    for name, kind in _NUMBERED:
         seals[name] = 0
         for number, contents in _numbered(_at_or(document, (name,), [])):
             item, seal = codec.seal(kind, number, contents)
             items.append(item)
-            seals[name] ^= seal
-    head = _at_or(document, ("head",), None)
+            if kind == ROW and type(summed) is int and number <= summed:
+                held += 1
+                seals["held"] ^= seal
+            else:
+                seals[name] ^= seal
     if fitting and isinstance(head, dict):
-        waiting = sum(item[0] == DECISION for item in items)
+        waiting, people = (sum(item[0] == kind for item in items) for kind in (DECISION, PERSON))
         head.update(waiting=waiting, decisions=seals["decisions"])
         head.update(since=seals["rows"], sums=seals["sums"], sessions=seals["sessions"])
+        head.update(held=held, kept=seals["held"], people=people, counts=seals["people"])
     return [*items, codec.seal(HEAD, 0, _spelled_part(document, "head"))[0]]
 
 

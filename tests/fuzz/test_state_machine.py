@@ -17,17 +17,28 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from bookkeeping import KnownNoise, Model, Pair, digest, next_id, signature
+from bookkeeping import PEOPLE, KnownNoise, Model, Pair, digest, next_id, signature
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import discreet
-from discreet.curator import curator, growing_ledger, opening, records, store, sums
+from discreet.curator import (
+    _subjects,
+    _under_way,
+    curator,
+    growing_ledger,
+    opening,
+    records,
+    store,
+    sums,
+)
+from discreet.curator._under_way import Tail
 from discreet.curator.records import Records
 from discreet.curator.store import ledger_file, memory, sqlite
 from discreet.curator.store.ledger_file import LedgerFile
@@ -52,6 +63,7 @@ from discreet.errors import (
 )
 from discreet.mechanism.schedules import batches
 from discreet.mechanism.strategies import SquareRoot
+from discreet.mechanism.variants import Tight, Windowed
 from helpers import EARLY
 from interrupting import Interrupting
 
@@ -60,6 +72,7 @@ TARGET = discreet.Privacy(epsilon=1.0, delta=1e-6)
 TIGHT = discreet.VARIANTS["tight"].with_schedule(batches(2))
 LEARNERS: dict[str, tuple[Any, str]] = {
     "tight": (TIGHT, "exact"),
+    "tight in long batches": (TIGHT.with_schedule(batches(7)), "exact"),
     "tight float": (TIGHT.with_schedule(batches(3)), "float"),
     "square-root": (TIGHT.with_strategy(SquareRoot()), "exact"),
     "gaussian": (discreet.VARIANTS["gaussian"], "exact"),
@@ -76,6 +89,7 @@ actions = st.tuples(numbers, numbers)
 rewards = numbers
 sets = st.lists(actions, min_size=1, max_size=4)
 picks = st.integers(0, 10**6)
+people = st.sampled_from([None, None, *PEOPLE])
 probes = st.sampled_from(["look", "save", "choose", "drop", "close"])
 calls = st.sampled_from(
     [
@@ -86,6 +100,8 @@ calls = st.sampled_from(
         "learn_many",
         "observe",
         "forget",
+        "forget_subject",
+        "forget_subject",
         "save",
         "release",
     ]
@@ -122,6 +138,8 @@ BAD_REWARDS: list[tuple[Any, type[DiscreetError]]] = [
 PLACES: list[tuple[type, str]] = [
     (PrefixSums, "add"),
     (PrefixSums, "draw"),
+    (PrefixSums, "withdraw"),
+    (Tail, "counted"),
     (Records, "encoded"),
     (Records, "compacted"),
     (SqliteStore, "commit"),
@@ -138,7 +156,19 @@ STARTS: list[tuple[Any, str]] = [
     (os, "fstat"),
     (sqlite, "_fill"),
 ]
-MODULES = (curator, growing_ledger, ledger_file, memory, opening, records, sqlite, store, sums)
+MODULES = (
+    _subjects,
+    _under_way,
+    curator,
+    growing_ledger,
+    ledger_file,
+    memory,
+    opening,
+    records,
+    sqlite,
+    store,
+    sums,
+)
 
 
 @contextlib.contextmanager
@@ -191,15 +221,18 @@ class AnyCalls(RuleBasedStateMachine):
         clip=st.booleans(),
         horizon=st.integers(3, 30),
         most=st.integers(1, 6),
+        rounds=st.integers(1, 3),
     )
-    def start(self, *, name: str, stored: bool, clip: bool, horizon: int, most: int) -> None:
+    def start(
+        self, *, name: str, stored: bool, clip: bool, horizon: int, most: int, rounds: int
+    ) -> None:
         variant, noise = LEARNERS[name]
         self.clip = clip
-        self.model = Model(horizon, most)
+        cap = rounds if isinstance(variant, Tight | Windowed) else 1
         self.learner = discreet.LinUCB(
             PROBLEM,
             horizon=horizon,
-            privacy=None if name == "nonprivate" else TARGET,
+            privacy=None if name == "nonprivate" else replace(TARGET, contributions_per_user=cap),
             variant=variant,
             noise=noise,
             on_violation="clip" if clip else "error",
@@ -207,6 +240,8 @@ class AnyCalls(RuleBasedStateMachine):
             noise_source=KnownNoise(),
             path=self.path if stored else None,
         )
+        schedule = self.learner.mechanism.schedule
+        self.model = Model(horizon, most, 10**9 if name == "nonprivate" else cap, schedule)
         self.base = self.learner.release.gram.copy()
         if name != "wishart":
             shift = self.learner.mechanism.shift
@@ -278,9 +313,11 @@ class AnyCalls(RuleBasedStateMachine):
         model, learner = self.model, self.learner
         waiting = list(model.waiting)
         one = waiting[pick % len(waiting)] if waiting else ""
+        who = [None, *PEOPLE][pick % 4]
         if call == "choose" and not self.over:
             made = next_id(learner)
-            return lambda: learner.choose([action]), [model, model.chosen(made, action)]
+            after = model.chosen(made, action, who)
+            return lambda: learner.choose([action], subject=who), [model, after]
         if call == "choose_many" and model.rounds + 2 <= model.horizon:
             after = model
             for ahead in range(2):
@@ -294,38 +331,44 @@ class AnyCalls(RuleBasedStateMachine):
             after = model.learned(*pairs[0]).learned(*pairs[1])
             return lambda: learner.learn_many(pairs), [model, after]
         if call == "observe" and model.rounds + 2 <= model.horizon:
-            after = model.observed(action, action[0]).observed(action, action[1])
-            return lambda: learner.observe([action] * 2, action), [model, after]
+            after = model.observed(action, action[0], who).observed(action, action[1], PEOPLE[0])
+            subjects = [who, PEOPLE[0]]
+            play = partial(learner.observe, [action] * 2, action, subjects=subjects)
+            return play, [model, after]
         if call == "forget" and waiting:
             return lambda: learner.forget(one), [model, model.forgotten(one)]
+        if call == "forget_subject":
+            name = self.with_rows[0] if pick % 2 and self.with_rows else PEOPLE[pick % 3]
+            return lambda: learner.forget_subject(name), [model, model.without(name)[0]]
         return learner.save if call == "save" and self.stored else lambda: learner.release, [model]
 
     # Calls that go well.
 
-    @rule(offered=sets)
-    def choose(self, offered: list[Pair]) -> None:
+    @rule(offered=sets, who=people)
+    def choose(self, offered: list[Pair], who: str | None) -> None:
         self.done["choose"] += 1
         if self.over:
-            self.refused(HorizonReachedError, lambda: self.learner.choose(offered))
+            self.refused(HorizonReachedError, lambda: self.learner.choose(offered, subject=who))
             return
-        made = self.learner.choose(offered)
-        self.model = self.model.chosen(made.id, offered[made.index])
+        made = self.learner.choose(offered, subject=who)
+        self.model = self.model.chosen(made.id, offered[made.index], who)
 
-    @rule(offered=st.lists(sets, max_size=4))
-    def choose_many(self, offered: list[list[Pair]]) -> None:
+    @rule(offered=st.lists(sets, max_size=4), data=st.data())
+    def choose_many(self, offered: list[list[Pair]], data: st.DataObject) -> None:
         self.done["choose many"] += 1
         if self.model.rounds + len(offered) > self.model.horizon:
             self.refused(HorizonReachedError, lambda: self.learner.choose_many(offered))
             return
-        made = self.learner.choose_many(offered)
+        whose = data.draw(st.lists(people, min_size=len(offered), max_size=len(offered)))
+        made = self.learner.choose_many(offered, subjects=whose)
         assert len(made) == len(offered)
-        for one, actions in zip(made, offered, strict=True):
-            self.model = self.model.chosen(one.id, actions[one.index])
+        for one, actions, who in zip(made, offered, whose, strict=True):
+            self.model = self.model.chosen(one.id, actions[one.index], who)
 
-    @rule(seen=st.lists(st.tuples(actions, rewards), max_size=4), bad=st.booleans())
-    def observe(self, *, seen: list[tuple[Pair, float]], bad: bool) -> None:
+    @rule(seen=st.lists(st.tuples(actions, rewards, people), max_size=4), bad=st.booleans())
+    def observe(self, *, seen: list[tuple[Pair, float, str | None]], bad: bool) -> None:
         self.done["observe"] += 1
-        chosen, values = [action for action, _ in seen], [reward for _, reward in seen]
+        chosen, values = [action for action, _, _ in seen], [reward for _, reward, _ in seen]
         if seen and self.model.rounds + len(seen) > self.model.horizon:
             self.refused(HorizonReachedError, lambda: self.learner.observe(chosen, values))
             return
@@ -334,10 +377,13 @@ class AnyCalls(RuleBasedStateMachine):
             self.refused(NotFiniteError, lambda: self.learner.observe(chosen, wrong_one))
             one_more = [*values, values[0]]
             self.refused(ShapeError, lambda: self.learner.observe(chosen, one_more))
+            for nobody, kind in (([PEOPLE[0]], ShapeError), ([1.1234567], ParameterError)):
+                whose = nobody * (len(seen) + (kind is ShapeError))
+                self.refused(kind, lambda: self.learner.observe(chosen, values, subjects=whose))  # noqa: B023
             return
-        self.learner.observe(chosen, values)
-        for action, reward in seen:
-            self.model = self.model.observed(action, reward)
+        self.learner.observe(chosen, values, subjects=[who for _, _, who in seen])
+        for action, reward, who in seen:
+            self.model = self.model.observed(action, reward, who)
 
     @precondition(lambda self: len(self.model.waiting) == self.model.most and not self.over)
     @rule(offered=sets)
@@ -369,16 +415,20 @@ class AnyCalls(RuleBasedStateMachine):
         for pair in pairs:
             self.model = self.model.learned(*pair)
 
-    @rule(pick=picks, reward=rewards)
-    def learn(self, pick: int, reward: float) -> None:
+    @rule(pick=picks, reward=rewards, who=people)
+    def learn(self, pick: int, reward: float, who: str | None) -> None:
         self.done["learn"] += 1
         known = [*self.model.waiting, *self.model.closed[-3:]]
         if not known:
             return
         one = known[pick % len(known)]
         if one in self.model.waiting:
-            self.learner.learn(one, reward)
-            self.model = self.model.learned(one, reward)
+            owner = self.model.owners.get(one)
+            if who is not None and owner and who != owner:
+                self.refused(ParameterError, lambda: self.learner.learn(one, reward, subject=who))
+                return
+            self.learner.learn(one, reward, subject=who)
+            self.model = self.model.learned(one, reward, who)
         else:
             self.refused(DecisionClosedError, lambda: self.learner.learn(one, reward))
 
@@ -394,6 +444,24 @@ class AnyCalls(RuleBasedStateMachine):
             self.model = self.model.forgotten(one)
         else:
             self.refused(DecisionClosedError, lambda: self.learner.forget(one))
+
+    @property
+    def with_rows(self) -> list[str]:
+        """People with rows in the open batch."""
+        return [one for one in PEOPLE if self.model.without(one)[1][1]]
+
+    @rule(name=st.sampled_from(PEOPLE))
+    def forget_subject(self, name: str) -> None:
+        self.done["forget somebody"] += 1
+        self.model, counts = self.model.without(name)
+        assert self.learner.forget_subject(name) == discreet.Forgotten(*counts)
+        self.done["forget somebody's decisions"] += counts[0] > 0
+
+    @precondition(lambda self: self.with_rows)
+    @rule()
+    def forget_rows(self) -> None:
+        self.done["forget somebody's rows"] += 1
+        self.forget_subject(self.with_rows[0])
 
     @rule(long=st.sampled_from(LONG_SETS))
     def choose_too_long(self, long: tuple[list[Pair], Pair]) -> None:
@@ -534,7 +602,7 @@ class AnyCalls(RuleBasedStateMachine):
                 play()
             except StoreError:
                 self.done["failing store, noticed"] += 1
-                assert name != "append" or call in {"save", "release"}
+                assert name != "append" or call in {"save", "release", "forget_subject"}
                 if not after and not blind and name == "commit":
                     candidates = candidates[:1]
             else:
@@ -551,7 +619,7 @@ class AnyCalls(RuleBasedStateMachine):
         self.done["failing load"] += 1
         before = digest(self.learner)
         del self.learner
-        gc.collect(0)
+        gc.collect()  # an error may hold it: it must not be closed under the fault
         fault: Any = OSError(5, "Input/output error")
         if place[0] is sqlite3:
             fault = sqlite3.OperationalError("disk I/O error")
@@ -633,6 +701,7 @@ CALLS: dict[str, tuple[Callable[[discreet.LinUCB, list[str]], object], Counts]] 
     "learn": (lambda one, ids: one.learn(ids[0], 0.25), (4, 2, [2, 3])),
     "learn_many": (lambda one, ids: one.learn_many([(ids[0], 0.5), (ids[2], 0.1)]), (4, 3, [2])),
     "forget": (lambda one, ids: one.forget(ids[1]), (4, 1, [1, 3])),
+    "forget_subject": (lambda one, _: one.forget_subject("cem"), BEFORE),
     "save": (lambda one, _: one.save(one.path or SAVED[0]), BEFORE),
     "close": (lambda one, _: one.close(), BEFORE),
 }
@@ -666,7 +735,7 @@ def test_an_interrupt_at_any_instruction_does_no_harm(
         path = tmp_path / f"stored {at}" if stored else None
         learner = discreet.LinUCB(PROBLEM, horizon=9, variant="nonprivate", path=path)
         learner.learn(learner.choose([(0.3, 0.1)]), 0.5)
-        ids = [learner.choose([(0.1, 0.2)]).id for _ in range(3)]
+        ids = [learner.choose([(0.1, 0.2)], subject=who).id for who in (None, "cem", "cem")]
         through = False
         with contextlib.suppress(KeyboardInterrupt), Interrupting(at, MODULES) as interrupting:
             work(learner, ids)

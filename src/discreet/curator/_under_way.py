@@ -53,6 +53,7 @@ class Rows(Change):
         people: how many have given a row by then.
     """
 
+    several = True
     __slots__ = ("actions", "counts", "kept", "people", "rewards")
 
     def __init__(self, number: int, row: int, actions: _F64, rewards: _F64) -> None:

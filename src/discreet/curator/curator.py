@@ -467,21 +467,27 @@ class Curator:
 
     def _rows_of(self, closed: tuple[Sequence[tuple[object, object]], _Owners]) -> list[Change]:
         """Decisions that become rows, each with the noise of its step."""
-        (pairs, owners), sums, tail = closed, self._sums, self._tail
+        (pairs, owners), sums, known = closed, self._sums, self._book.owners
         changes: list[Change] = []
         for at, (decision, reward) in enumerate(pairs):
             number = self._number(decision)
             value = sums.bounded_reward(reward, self._on_violation)
-            said = None if owners is None else owners[at]
-            owner = self._book.owners.get(number, said)
-            if number in tail.erased:
-                owner = ERASED
-            elif said not in {None, owner} and owner != ERASED:
-                raise ParameterError(
-                    "subject", "is not the one that this decision was made for; leave it out"
-                )
+            owner = None
+            if owners is not None or number in known:
+                owner = self._owner(number, None if owners is None else owners[at])
             changes.append(self._row(number, self._waiting[number], value, owner))
         return changes
+
+    def _owner(self, number: int, said: bytes | None) -> bytes | None:
+        """Whom a decision that waits is for, of what was said at first and what is said now."""
+        owner = self._book.owners.get(number, said)
+        if owner == ERASED or number in self._tail.erased:
+            return ERASED
+        if said is not None and said != owner:
+            raise ParameterError(
+                "subject", "is not the one that this decision was made for; leave it out"
+            )
+        return owner
 
     def _row(self, number: int, action: _F64, reward: float, owner: bytes | None) -> Change:
         """Stage a row; it is one of zeros if its person was forgotten or has no more that count."""
@@ -579,15 +585,15 @@ class Curator:
     def _stage(self, change: Change) -> None:
         """Move the tail past a change."""
         tail = self._tail
-        if change.over or change.count is not None or isinstance(change, Rows):
+        if change.over or change.count is not None or change.several:
             tail.count(change)
-        if isinstance(change, Forget):
-            tail.erased.update(change.decisions)
-        elif change.opens:
+        if change.opens:
             tail.opening[change.number] = change.action  # type: ignore[assignment]  # it has one
             if change.given_up is not None:
                 tail.closing.add(change.given_up)
             tail.rounds, tail.given_up = change.number + 1, change.lost
+        elif isinstance(change, Forget):
+            tail.erased.update(change.decisions)
         elif isinstance(change, Rows):
             tail.rounds = change.number + len(change.rewards)
             tail.position = self._sums.ahead(tail.position, len(change.rewards))
@@ -772,7 +778,7 @@ class Curator:
         for change in changes:
             if change.over or change.count is not None:
                 self._apply_counts(change)
-            if isinstance(change, Rows | Forget):
+            if change.several:
                 self._apply_several(change)
                 continue
             if change.row:

@@ -63,8 +63,13 @@ _NOTHING: Mapping[int, Held] = {}
 
 
 class Change:
-    """What one call changes: it opens a decision, turns one into a row, or closes one."""
+    """What one call changes: it opens a decision, turns one into a row, or closes one.
 
+    Attributes:
+        several: whether it is about several of them at once.
+    """
+
+    several = False
     __slots__ = (
         "action",
         "count",
@@ -138,6 +143,7 @@ class Forget(Change):
         rows: those that are held and are this person's.
     """
 
+    several = True
     __slots__ = ("decisions", "rows")
 
     def __init__(self, decisions: Sequence[int], rows: Sequence[int], count: Count | None) -> None:
