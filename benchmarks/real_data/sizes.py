@@ -36,7 +36,7 @@ class Sizes:
     delta: float = 1e-6
     players: int = 6
     rounds: int = 50_000
-    drawings: int = 50_000
+    drawings: int = 20_000
     views: int = 300_000
     worlds: int = 100
     world_rounds: int = 100_000

@@ -122,7 +122,7 @@ def test_the_real_data_sets_are_what_their_page_says() -> None:
     assert (tumours.records.shape, tumours.actions) == ((569, 31), 2)
     assert (images.records.shape, images.actions) == ((1_797, 17), 10)
     for found in (tumours, images):
-        assert 0.9 < np.linalg.norm(found.records, axis=1).max() <= 1.0 + 1e-12
+        assert 0.8 < np.linalg.norm(found.records, axis=1).max() <= 1.0 + 1e-12
         learners.unit_problem((found.records.shape[1],) * found.actions, 1.0)
 
 
