@@ -42,7 +42,7 @@ each_filter = pytest.mark.parametrize("known", FILTERS.values(), ids=FILTERS)
 
 
 def strategy(schedule: Schedule, known: Filter) -> Windows:
-    return Windows(schedule=schedule, **known._asdict())
+    return Windows(schedule=schedule, **{**known._asdict(), "memory": None})
 
 
 def times(schedule: Schedule, count: int = COUNT) -> list[int]:
