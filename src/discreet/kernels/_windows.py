@@ -264,6 +264,15 @@ def figures_at(known: Filter, timing: schedule.Timing, numbers: I64) -> F64:
     return found
 
 
+def sizes(figures: F64) -> F64:
+    """How large figures with a memory can be, judging by those that do not vanish; same shape."""
+    held, found = figures[_PROFILE], np.abs(figures)
+    for at in (_RATE_VAR, _RATE_DRAWS, _RATE_DOUBT):
+        found[at + 1], found[at + 2] = held * found[at], held * held * found[at]
+    found[_ROWS_LAG] = found[_ROWS]
+    return found
+
+
 @reproducible
 def largest_spreads(known: Filter, timing: schedule.Timing, numbers: I64, found: F64) -> None:
     """The largest SPREAD of each stretch of releases that ends with one of ``numbers``.
