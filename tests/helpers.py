@@ -58,9 +58,8 @@ class AsSimulated:
             unit = np.tril(known.factor, -1) + np.eye(len(known.factor))
             centre = known.centre + np.linalg.solve(unit.T, shift)
             bonus = self.rule.deviations
-            bonus += self.rule.growth * math.sqrt(
-                math.log(max(1, release.rows)) / release.moment.size
-            )
+            rows = min(release.rows, release.mechanism.memory or math.inf)
+            bonus += self.rule.growth * math.sqrt(math.log(max(1, rows)) / release.moment.size)
             scores = actions @ centre + bonus * known.deviations(actions)
             index = int(scores.argmax())
             assert probabilities[index] >= (1 - share) / posterior.TILTS

@@ -74,6 +74,8 @@ class LinUCB:
             noise has to be asked for as 'float'.
         failure_prob: alpha, for all confidence statements together; if left out 1/horizon, or
             1e-8 without a horizon.
+        memory: how many rows are remembered, for worlds that change: after so many more rows one
+            counts e times less. None to forget nothing (docs/drift.md).
         policy: how a release becomes a choice; the variant's own if left out.
         on_violation: what to do with actions and rewards outside the bounds: 'error', or 'clip'
             to scale them to the bound.
@@ -107,6 +109,7 @@ class LinUCB:
         variant: str | variants.Variant = "windows",
         noise: str = "exact",
         failure_prob: float | None = None,
+        memory: int | None = None,
         policy: policies.Policy | None = None,
         on_violation: str = "error",
         max_pending: int = DEFAULT_MAX_PENDING,
@@ -125,6 +128,7 @@ class LinUCB:
             privacy=privacy,
             failure_prob=failure_prob,
             noise=noise,
+            memory=memory,
         )
         self._begin(
             mechanism,

@@ -39,6 +39,7 @@ VARIANTS: dict[str, Any] = {
     "wishart": discreet.VARIANTS["wishart"],
     "nonprivate": discreet.VARIANTS["nonprivate"],
     "windows": EARLY,
+    "forgetting": EARLY.with_memory(10),
 }
 SHORT = (
     "choose",

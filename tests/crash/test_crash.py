@@ -47,7 +47,8 @@ def deaths(
 
 
 @pytest.mark.parametrize(
-    "learner", [("windows", "exact"), ("tight", "exact"), ("wishart", "float")]
+    "learner",
+    [("windows", "exact"), ("forgetting", "exact"), ("tight", "exact"), ("wishart", "float")],
 )
 def test_killed_at_random_instants(tmp_path: Path, learner: tuple[str, str]) -> None:
     found = deaths(tmp_path, learner, "random", 25)

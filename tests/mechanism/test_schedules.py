@@ -144,7 +144,11 @@ def test_times_far_out_do_not_overflow() -> None:
 
 @pytest.mark.parametrize(
     ("schedule", "horizon"),
-    [(hybrid(), 10**17), (geometric(ratio=1e-9), 10**15), (Schedule(ratio=0.1, batch=1), 10**10)],
+    [
+        (hybrid(), 10**17),
+        (geometric(ratio=1e-9), 10**15),
+        (Schedule(ratio=1e-9, batch=1e9), 10**15),
+    ],
 )
 def test_more_releases_than_can_be_counted_are_refused_at_once(
     schedule: Schedule, horizon: int
@@ -154,6 +158,37 @@ def test_more_releases_than_can_be_counted_are_refused_at_once(
     ) as refused:
         schedule.count(horizon)
     assert refused.value.parameter == "horizon"
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        Schedule(start=7, ratio=0.1, batch=4),
+        Schedule(start=7, ratio=0.1, root=1.0, batch=12.5),
+        Schedule(start=90, ratio=0.2, root=0.5, batch=3),
+        Schedule(start=3, root=2.0, batch=1),
+        hybrid(),
+    ],
+)
+def test_steps_that_grow_no_more_are_counted_as_if_one_by_one(schedule: Schedule) -> None:
+    times = schedule.times(3_000)
+    for horizon in (1, 6, 7, 89, 90, 500, 2_999, 3_000):
+        assert schedule.count(horizon) == sum(time <= horizon for time in times)
+    for number in (1, 2, 10, len(times)):
+        assert kernel.time_of(schedule.timing, number) == times[number - 1]
+    steady = [kernel.steady(schedule.timing, time) for time in times]
+    assert steady == sorted(steady)
+    alike = {
+        b - a for a, b in itertools.pairwise(t for t, s in zip(times, steady, strict=True) if s)
+    }
+    assert len(alike) <= 1
+
+
+def test_very_many_alike_are_counted_at_once() -> None:
+    schedule = Schedule(start=100, ratio=0.1, root=1.0, batch=100)
+    assert schedule.count(10**15) == pytest.approx(10**13, rel=1e-9)
+    with pytest.raises(ParameterError, match="the schedule makes more"):
+        schedule.require_few(10**15)
 
 
 def test_more_releases_than_noise_is_worked_out_for_are_refused() -> None:

@@ -12,9 +12,9 @@ from discreet import accounting
 from discreet.errors import ParameterError
 from discreet.mechanism import _codec
 from discreet.mechanism._codec import strategy_from_json as restored
+from discreet.mechanism._matrices import MOST_WRITTEN_OUT
 from discreet.mechanism.schedules import hybrid
 from discreet.mechanism.strategies import (
-    MOST_WRITTEN_OUT,
     Buffered,
     Optimised,
     SquareRoot,

@@ -74,6 +74,7 @@ class TwoContexts:
             next_start=np.array([_BATCH]),
             reward_std=0.0,
             reward_bound=1.0,
+            drift=arms.NO_DRIFT,
         )
         return World(arrays, state)
 

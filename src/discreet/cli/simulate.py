@@ -53,6 +53,14 @@ def simulate(
             help="How much worse than the best action all others are, at least (sphere only)."
         ),
     ] = 0.0,
+    flip: Annotated[
+        int | None,
+        counting("--flip", about="The true parameter changes its sign after so many rounds."),
+    ] = None,
+    turn: Annotated[
+        int | None,
+        counting("--turn", about="The true parameter turns slowly: once in so many rounds."),
+    ] = None,
     rewards: Annotated[
         str, typer.Option(help="How rewards scatter: signs (plus or minus 1) or gaussian.")
     ] = "signs",
@@ -107,6 +115,14 @@ def simulate(
             r"\[default: 0]"
         ),
     ] = None,
+    memory: Annotated[
+        int | None,
+        counting(
+            "--memory",
+            about="How many rows are remembered (windows only): after so many more a row counts e "
+            r"times less. \[default: all]",
+        ),
+    ] = None,
     calibration: Calibration = None,
     tree: Tree = None,
     shift: Shift = None,
@@ -140,6 +156,8 @@ def simulate(
         "clusters": lambda: environments.Clusters(dim=dim, n_actions=wanted, rewards=scatter),
     }
     environment = shared.one_of("env", env, makers)()
+    if flip is not None or turn is not None:
+        environment = environments.Drifting(world=environment, flip=flip, turn=turn)
     if horizon == OPEN and rounds is None:
         raise ParameterError("rounds", "is missing; without a horizon simulations need --rounds")
     row = shared.variant(variant, calibration=calibration, tree=tree, shift=shift, rho_min=rho_min)
@@ -155,6 +173,7 @@ def simulate(
         horizon=length,
         privacy=shared.privacy(row, epsilon, delta, contributions, neighbours),
         failure_prob=failure_prob,
+        memory=memory,
     )
     played = simulation.Simulation(
         environment=environment,
@@ -193,9 +212,10 @@ def simulate(
     regret = found["pseudo_regret"]
     spread = "" if regret["stderr"] is None else f" +- {regret['stderr']:.4g}"
     rows = [
-        ("environment", f"{env}, dim {dim}, {environment.n_actions} actions"),
+        ("environment", f"{env}, dim {dim}, {environment.n_actions} actions" + _drift(flip, turn)),
         ("rounds", f"{played.rounds:,} of a horizon of {mechanism.setting.horizon:,}"),
         ("policy", _told(found["policy"])),
+        *([] if memory is None else [("memory", f"{memory:,} rows")]),
         ("seeds", found["seeds"]),
         ("pseudo-regret", f"{regret['mean']:.6g}{spread} (standard error over seeds)"),
         ("worst seed", f"{regret['worst']:.6g}"),
@@ -203,6 +223,13 @@ def simulate(
     ]
     console.print_table(f"simulate: {variant}", ["what", "value"], rows)
     console.print_text(found["guarantee"]["text"])
+
+
+def _drift(flip: int | None, turn: int | None) -> str:
+    """As in: , flips after 100,000 rounds."""
+    if flip is not None:
+        return f", flips after {flip:,} rounds"
+    return "" if turn is None else f", turns once in {turn:,} rounds"
 
 
 def _told(policy: dict[str, Any]) -> str:

@@ -39,6 +39,22 @@ class Groups(NamedTuple):
 NO_GROUPS = Groups(0, np.empty((0, 0)), np.empty(0))
 
 
+STILL, FLIP, TURN = range(3)  # how theta changes
+
+
+class Drift(NamedTuple):
+    """How theta changes from round to round."""
+
+    kind: int  # STILL, FLIP or TURN
+    flip: int  # the round before which theta changes its sign, counted from 0
+    speed: float  # by how many radians theta turns in a round
+    plane: F64  # (2, d), theta at first, and a direction of its length that it turns to
+    turn: I64  # (1,), how many rounds there have been
+
+
+NO_DRIFT = Drift(STILL, 0, 0.0, np.empty((0, 0)), np.zeros(1, np.int64))
+
+
 class WorldArrays(NamedTuple):
     """An environment: decision sets drawn anew in each round, or always the same actions.
 
@@ -57,11 +73,14 @@ class WorldArrays(NamedTuple):
     next_start: I64  # (1,), where the next round's actions start
     reward_std: float  # 0 for rewards of plus or minus one
     reward_bound: float
+    drift: Drift
 
 
 @kernel
 def next_set(state: U64, world: WorldArrays) -> int:
     """Where the next round's decision set starts in ``world.actions``."""
+    if world.drift.kind != STILL:
+        _move(world)
     if world.kind == SAME:
         return 0
     start = world.next_start[0]
@@ -73,6 +92,37 @@ def next_set(state: U64, world: WorldArrays) -> int:
         start = 0
     world.next_start[0] = start + world.n_actions
     return int(start)
+
+
+@kernel
+def _move(world: WorldArrays) -> None:
+    """Bring theta to where it is in the next round, and with it all that depends on it.
+
+    A flip is at its round exactly. A slow turn goes on whenever new decision sets are drawn.
+    """
+    drift, theta = world.drift, world.theta
+    round_ = drift.turn[0]
+    drift.turn[0] += 1
+    if drift.kind == FLIP:
+        if round_ != drift.flip:
+            return
+        for i in range(theta.size):
+            theta[i] = -theta[i]
+        if world.kind != SAME:
+            world.next_start[0] = world.means.size  # those drawn already are of the old theta
+    else:
+        if world.kind != SAME and world.next_start[0] != world.means.size:
+            return
+        along, aside = math.cos(drift.speed * round_), math.sin(drift.speed * round_)
+        for i in range(theta.size):
+            theta[i] = along * drift.plane[0, i] + aside * drift.plane[1, i]
+    if world.kind == SAME:
+        for k in range(world.means.size):
+            mean = 0.0
+            for i in range(theta.size):
+                mean += theta[i] * world.actions[i, k]
+            world.means[k] = mean
+        world.best[0] = world.means.max()
 
 
 @kernel

@@ -208,7 +208,7 @@ def above_zero(value: float, std: float) -> float:
 
 @kernel
 def bonus(deviations: float, growth: float, rows: int, dim: int) -> float:
-    """How many deviations are added to an estimate after so many rows."""
+    """How many deviations are added to an estimate after so many rows, of those remembered."""
     return deviations + growth * math.sqrt(math.log(max(1.0, float(rows))) / dim)
 
 

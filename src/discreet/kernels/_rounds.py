@@ -335,7 +335,8 @@ def play_posterior(
             released = rows
             held = _held(law, sharing, state, rows, numbers, spreads)
             posterior.fill(gram, moment, held, known, lower, weights, centre, figures)
-            bonus = posterior.bonus(rule.deviations, rule.growth, rows, dim)
+            counted = min(rows, sharing.filter.memory)
+            bonus = posterior.bonus(rule.deviations, rule.growth, counted, dim)
             scale = posterior.dither(rule.dither, figures)
             share = posterior.uniform_share(rule.uniform, figures)
         if rows == checkpoints[at]:

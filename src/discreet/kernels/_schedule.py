@@ -30,10 +30,21 @@ def following(timing: Timing, rows: int) -> int:
 
 
 @reproducible
+def steady(timing: Timing, rows: int) -> bool:
+    """Whether all steps are alike from a release with so many rows on: then it is the batch."""
+    return rows >= timing.start and timing.batch <= min(
+        timing.ratio * rows, timing.root * math.sqrt(rows)
+    )
+
+
+@reproducible
 def time_of(timing: Timing, number: int) -> int:
     """How many rows release ``number`` (from 1) holds."""
     rows = following(timing, 0)
-    for _ in range(number - 1):
+    for passed in range(1, number):
+        if steady(timing, rows):
+            step, left = following(timing, rows) - rows, number - passed
+            return NEVER if left > (NEVER - rows) // max(1, step) else rows + left * step
         rows = following(timing, rows)
     return rows
 
@@ -45,5 +56,7 @@ def count(timing: Timing, horizon: int) -> int:
     rows = following(timing, 0)
     while rows <= horizon:
         releases += 1
+        if steady(timing, rows):
+            return releases + (horizon - rows) // max(1, following(timing, rows) - rows)
         rows = following(timing, rows)
     return releases

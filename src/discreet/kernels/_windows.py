@@ -11,6 +11,12 @@ it, and works out the combination of all windows that says most. It is the same 
 every entry of the sums and it depends on the release times alone: public, and worked out without
 looking at data. Proofs: docs/windows.md.
 
+With a *memory* of m rows, n_b = min(t_b, m) stands for t_b, and the decay is
+a_b = (n_b - (t_b - t_(b-1))) / n_b: the first m rows as above, and from then on a row's share falls
+by e every m rows. The cost telescopes as before, whatever the decays are. The filter then takes
+all earlier noise to be larger than it was, ever more as it grows old, so that earlier windows
+count less and less. Proofs: docs/drift.md.
+
 All of it comes out the same on every processor: a learner that is loaded after a crash makes its
 last releases again, and they must be the ones that were shown.
 """
@@ -46,8 +52,14 @@ ESTIMATES = 3
     _ROWS_LAG,
     SPREAD,  # the noise of what is shown, in multiples of one draw
     WEIGHT,  # the total weight of the rows in what is shown
-) = range(12)
-FIGURES = 12
+    _RATE_DOUBT,  # with a memory: the variances by which gains go, of draws and rewards together,
+    _CROSS_DOUBT,  # with old noise taken to be larger than it was
+    _LAG_DOUBT,
+) = range(15)
+FIGURES = 12  # without a memory
+FORGETTING = 15  # with one
+NEVER = schedule.NEVER  # the memory of what forgets nothing
+SETTLED = 42  # memories after which what is left of the first rows is beyond the last digit
 _LN2 = 0.6931471805599453
 
 
@@ -57,7 +69,8 @@ class Filter(NamedTuple):
     variance: float  # of a reward
     draw: float  # the variance one draw adds to moment - gram @ theta, on average of directions
     share: float  # how much information one of the first rows brings in one direction
-    full: float  # how many rows have that much; from then on 1/t of it
+    full: float  # how many rows have that much; from then on 1/t of it, up to the memory
+    memory: int = NEVER  # rows after which a row counts e times less
 
 
 class Step(NamedTuple):
@@ -69,25 +82,56 @@ class Step(NamedTuple):
 
 
 @reproducible
-def decay(step: Step) -> float:
+def kept_rows(step: Step, memory: int) -> tuple[int, int]:
+    """a_b, how much of the window before stays, as a fraction of whole numbers: over and under."""
+    under = min(step.rows, memory)
+    return max(0, under - (step.rows - step.before)), under
+
+
+@reproducible
+def decay(step: Step, memory: int = NEVER) -> float:
     """How much of the window before stays: a_b."""
-    return step.before / step.rows
+    over, under = kept_rows(step, memory)
+    return over / under
 
 
 @reproducible
-def enlarged(rows: int, after: int) -> float:
+def lasting(step: Step, memory: int) -> float:
+    """How much of what was known before still counts, so that all rows come to min(t, memory).
+
+    All of it until the memory is full, then as much as stays of a window; none if there is none.
+    """
+    if step.before == 0:
+        return 0.0
+    return kept_rows(step, memory)[0] / min(step.before, memory)
+
+
+@reproducible
+def enlarged(rows: int, after: int, memory: int = NEVER) -> float:
     """How much larger than one draw the noise of a window is: 1 / gamma_b."""
-    return after / math.sqrt(float(after - rows) * float(after + rows))
+    over, under = kept_rows(Step(rows, after, after), memory)
+    return under / math.sqrt(float(under - over) * float(under + over))
 
 
 @reproducible
-def widest(timing: schedule.Timing, releases: int) -> float:
+def settled(timing: schedule.Timing, memory: int) -> int:
+    """The release from which on all figures stay as they are, up to the last digits.
+
+    There is one if there is a memory and all steps are alike once it is full.
+    """
+    if memory == NEVER or not schedule.steady(timing, memory):
+        return NEVER
+    return schedule.count(timing, SETTLED * memory) + 1
+
+
+@reproducible
+def widest(timing: schedule.Timing, releases: int, memory: int = NEVER) -> float:
     """The largest `enlarged` of the first releases."""
     rows = schedule.following(timing, 0)
     largest = 1.0
-    for _ in range(releases):
+    for _ in range(min(releases, settled(timing, memory))):
         after = schedule.following(timing, rows)
-        largest = max(largest, enlarged(rows, after))
+        largest = max(largest, enlarged(rows, after, memory))
         rows = after
     return largest
 
@@ -95,10 +139,15 @@ def widest(timing: schedule.Timing, releases: int) -> float:
 @reproducible
 def profile(known: Filter, before: int, rows: int) -> float:
     """The information in one direction that these rows are taken to bring."""
+    if known.memory <= known.full:  # never so many that one would bring less
+        return known.share * float(rows - before)
     early = max(0.0, min(float(rows), known.full) - before)
     late = 0.0
-    if rows > known.full:
-        late = known.full * _logarithm(rows / max(float(before), known.full))
+    growing = min(rows, known.memory)
+    if growing > known.full and before < growing:
+        late = known.full * _logarithm(growing / max(float(before), known.full))
+    if rows > known.memory:
+        late += known.full / known.memory * (rows - max(before, known.memory))
     return known.share * (early + late)
 
 
@@ -123,9 +172,11 @@ def step(
 ) -> None:
     """Make the next release from a batch and one draw.
 
-    Shapes: window, batch (p,); public (3, p); figures (FIGURES,); noise (1, p), overwritten.
+    Shapes: window, batch (p,); public (3, p); figures (FIGURES,), or (FORGETTING,) with a memory;
+    noise (1, p), overwritten.
     """
-    kept, scale = decay(times), enlarged(times.rows, times.after)
+    kept = decay(times, known.memory)
+    scale = enlarged(times.rows, times.after, known.memory)
     for i in range(batch.size):
         window[i] = kept * window[i] + batch[i]
         noise[0, i] = window[i] + scale * noise[0, i]
@@ -136,10 +187,10 @@ def step(
 def follow(known: Filter, times: Step, public: F64, figures: F64, seen: F64) -> None:
     """Take a noisy window into the estimate: post-processing.
 
-    Shapes: public (3, p); figures (FIGURES,); seen (p,).
+    Shapes: public (3, p); figures (FIGURES,), or (FORGETTING,) with a memory; seen (p,).
     """
     gain, lag_gain = _advance(known, times, figures)
-    kept, held = decay(times), figures[_PROFILE]
+    kept, held = decay(times, known.memory), figures[_PROFILE]
     rate, lag, shown = public[RATE], public[LAG], public[SHOWN]
     size = _rescale(known, figures)
     for i in range(seen.size):
@@ -152,32 +203,43 @@ def follow(known: Filter, times: Step, public: F64, figures: F64, seen: F64) -> 
 @reproducible
 def _advance(known: Filter, times: Step, figures: F64) -> tuple[float, float]:
     """Move all figures one release on; how far the rate and the lag follow a surprise."""
-    kept = decay(times)
-    spread = enlarged(times.rows, times.after) ** 2
+    kept, still = decay(times, known.memory), lasting(times, known.memory)
+    spread = enlarged(times.rows, times.after, known.memory) ** 2
     new = profile(known, times.before, times.rows)
     held = kept * figures[_PROFILE] + new
     figures[_PROFILE] = held
     figures[_ROWS] = kept * figures[_ROWS] + (times.rows - times.before)
-    if times.before == 0:  # nothing is known of the rate: it is what the window says
+    if still == 0.0:  # nothing is known of the rate: it is what the window says
         figures[_RATE_VAR] = known.variance * new / held**2
         figures[_CROSS_VAR] = -known.variance * new / held
         figures[_LAG_VAR] = known.variance * new
         figures[_RATE_DRAWS] = spread / held**2
         figures[_CROSS_DRAWS] = figures[_LAG_DRAWS] = 0.0
         figures[_ROWS_RATE], figures[_ROWS_LAG] = figures[_ROWS] / held, 0.0
+        if known.memory < NEVER:
+            figures[_RATE_DOUBT] = figures[_RATE_VAR] + known.draw * figures[_RATE_DRAWS]
+            figures[_CROSS_DOUBT], figures[_LAG_DOUBT] = figures[_CROSS_VAR], figures[_LAG_VAR]
         return 1.0 / held, 0.0
     for at in (_CROSS_VAR, _CROSS_DRAWS):
         figures[at] *= kept
         figures[at + 1] *= kept * kept
     figures[_LAG_VAR] += known.variance * new
-    rate = figures[_RATE_VAR] + known.draw * figures[_RATE_DRAWS]
-    cross = figures[_CROSS_VAR] + known.draw * figures[_CROSS_DRAWS]
-    lag = figures[_LAG_VAR] + known.draw * figures[_LAG_DRAWS]
+    if known.memory < NEVER:
+        figures[_RATE_DOUBT] /= still
+        figures[_CROSS_DOUBT] *= kept / still
+        figures[_LAG_DOUBT] = kept * kept / still * figures[_LAG_DOUBT] + known.variance * new
+        rate, cross, lag = figures[_RATE_DOUBT], figures[_CROSS_DOUBT], figures[_LAG_DOUBT]
+    else:
+        rate = figures[_RATE_VAR] + known.draw * figures[_RATE_DRAWS]
+        cross = figures[_CROSS_VAR] + known.draw * figures[_CROSS_DRAWS]
+        lag = figures[_LAG_VAR] + known.draw * figures[_LAG_DRAWS]
     along, across = held * rate + cross, held * cross + lag
     total = held * along + across + known.draw * spread
     gain, lag_gain = along / total, across / total
     _spread_on(figures, _RATE_VAR, held, gain, lag_gain, 0.0)
     _spread_on(figures, _RATE_DRAWS, held, gain, lag_gain, spread)
+    if known.memory < NEVER:
+        _spread_on(figures, _RATE_DOUBT, held, gain, lag_gain, known.draw * spread)
     surprise = figures[_ROWS] - held * figures[_ROWS_RATE] - kept * figures[_ROWS_LAG]
     figures[_ROWS_RATE] += gain * surprise
     figures[_ROWS_LAG] = kept * figures[_ROWS_LAG] + lag_gain * surprise
@@ -187,17 +249,27 @@ def _advance(known: Filter, times: Step, figures: F64) -> tuple[float, float]:
 @reproducible
 def figures_at(known: Filter, timing: schedule.Timing, numbers: I64) -> F64:
     """The figures after releases ``numbers`` (from 1, ascending), a row each."""
-    found = np.empty((numbers.size, FIGURES))
-    figures = np.zeros(FIGURES)
+    size = FIGURES if known.memory == NEVER else FORGETTING
+    found, figures = np.empty((numbers.size, size)), np.zeros(size)
     before, rows, at = 0, schedule.following(timing, 0), 0
-    for number in range(1, numbers[-1] + 1):
+    last = min(numbers[-1], settled(timing, known.memory))
+    for number in range(1, last + 1):
         after = schedule.following(timing, rows)
         _advance(known, Step(before, rows, after), figures)
-        if number == numbers[at]:
+        while at < numbers.size and number == min(numbers[at], last):
             _rescale(known, figures)
             found[at] = figures
             at += 1
         before, rows = rows, after
+    return found
+
+
+def sizes(figures: F64) -> F64:
+    """How large figures with a memory can be, judging by those that do not vanish; same shape."""
+    held, found = figures[_PROFILE], np.abs(figures)
+    for at in (_RATE_VAR, _RATE_DRAWS, _RATE_DOUBT):
+        found[at + 1], found[at + 2] = held * found[at], held * held * found[at]
+    found[_ROWS_LAG] = found[_ROWS]
     return found
 
 
@@ -207,10 +279,10 @@ def largest_spreads(known: Filter, timing: schedule.Timing, numbers: I64, found:
 
     Numbers ascend from 1. ``found`` has an entry for each, which is filled.
     """
-    figures = np.zeros(FIGURES)
+    figures = np.zeros(FIGURES if known.memory == NEVER else FORGETTING)
     before, rows, at = 0, schedule.following(timing, 0), 0
     found[:] = 0.0
-    for number in range(1, numbers[-1] + 1):
+    for number in range(1, min(numbers[-1], settled(timing, known.memory)) + 1):
         after = schedule.following(timing, rows)
         _advance(known, Step(before, rows, after), figures)
         _rescale(known, figures)
@@ -218,6 +290,7 @@ def largest_spreads(known: Filter, timing: schedule.Timing, numbers: I64, found:
         if number == numbers[at]:
             at += 1
         before, rows = rows, after
+    found[at:] = np.maximum(found[at:], figures[SPREAD])  # all settled
 
 
 @reproducible
@@ -248,36 +321,42 @@ def largest_weight(known: Filter, timing: schedule.Timing, number: int) -> float
 
     The weights solve (variance * diag(profile) + draw * (C^T C)^-1) w = profile, with C the
     encoder: a tridiagonal matrix, because C's inverse has two diagonals. The weights are never
-    negative: off its diagonal that matrix has no positive entry.
+    negative: off its diagonal that matrix has no positive entry. With a memory, reward noise and
+    draw of release k are taken to be larger by 1 / L_k, the product of all `lasting` since; gains
+    are relative to their own release's time here, so that nothing overflows.
     """
+    number = min(number, settled(timing, known.memory))
     gains, ratio = np.empty(number), np.empty(number)  # of the forward pass
-    profiles = np.empty(number)
+    profiles, stills = np.empty(number), np.empty(number)
     before, rows = 0, schedule.following(timing, 0)
     last_scale = 0.0
     for b in range(number):
         after = schedule.following(timing, rows)
         profiles[b] = profile(known, before, rows)
-        scale = known.draw * enlarged(rows, after) ** 2
+        times = Step(before, rows, after)
+        kept, still = decay(times, known.memory), lasting(times, known.memory)
+        scale = known.draw * enlarged(rows, after, known.memory) ** 2
         # Release b shows window b: x_b = seen_b - kept * seen_(b-1), each seen with its own noise.
-        kept = before / rows
-        diagonal = known.variance * profiles[b] + scale + kept * kept * last_scale
-        upper = -kept * last_scale  # between batch b - 1 and batch b
-        if b > 0:
-            factor = upper / gains[b - 1]
-            gains[b] = diagonal - factor * upper
-            ratio[b] = factor
+        diagonal = known.variance * profiles[b] + scale
+        if still > 0.0:
+            upper = -kept * last_scale / still  # between batch b - 1 and batch b
+            ratio[b] = -kept * last_scale / gains[b - 1]
+            gains[b] = diagonal - kept * upper - ratio[b] * upper
         else:
             gains[b] = diagonal
             ratio[b] = 0.0
+        stills[b] = still
         last_scale = scale
         before, rows = rows, after
     solved = np.empty(number)
     for b in range(number):
         solved[b] = profiles[b] - (ratio[b] * solved[b - 1] if b > 0 else 0.0)
+    share = 1.0  # of what release b is still worth
     for b in range(number - 1, -1, -1):
-        solved[b] /= gains[b]
+        solved[b] *= share / gains[b]
         if b + 1 < number:
             solved[b] -= ratio[b + 1] * solved[b + 1]
+        share *= stills[b]
     top, information, square = 0.0, 0.0, 0.0
     for b in range(number):
         top = max(top, solved[b])

@@ -76,7 +76,10 @@ def schedule_to_json(schedule: Schedule) -> _Entry:
 
 def strategy_to_json(strategy: Strategy | None) -> _Entry | None:
     """The kind of a strategy and what its constructor takes; None for none."""
-    return _named("kind", strategy)
+    entry = _named("kind", strategy)
+    if entry is not None and entry.get("memory", 0) is None:  # older files have none
+        del entry["memory"]
+    return entry
 
 
 def strategy_from_json(entry: _Entry | None) -> Strategy | None:

@@ -142,19 +142,20 @@ class WindowFeedback:
         self._filter = filter_
         # One step where the window is shown, and a trace wherever it decays.
         self.rounding = upwards(1.0 + releases * 2.0**-_GUARD)
-        self.widest = upwards(float(windows.widest(timing, releases)))
+        self.widest = upwards(float(windows.widest(timing, releases, filter_.memory)))
 
     def spread(self, number: int, times: windows.Step) -> float:
         """How much larger than one draw: 1 / gamma_b, rounded up."""
         del number
-        return upwards(float(windows.enlarged(times.rows, times.after)))
+        return upwards(float(windows.enlarged(times.rows, times.after, self._filter.memory)))
 
     def release(self, held: Arrays, batch: Whole, draw: Whole, times: windows.Step) -> Arrays:
         """Decay the window, add the batch, and show it with the draw to the filter.
 
         What the filter does is post-processing, so it is in floating point.
         """
-        window = held.nodes[0] * times.before // times.rows + (batch << _GUARD)
+        over, under = windows.kept_rows(times, self._filter.memory)
+        window = held.nodes[0] * over // under + (batch << _GUARD)
         seen = ((window >> _GUARD) + draw).astype(np.float64)
         figures, estimates = held.idle.copy(), held.totals.copy()
         windows.follow(self._filter, times, estimates, figures[0], seen)

@@ -23,7 +23,7 @@ from discreet.mechanism._grid import Grid
 from discreet.mechanism._read_only import read_only
 from discreet.mechanism.noise.sources import NoiseSource
 from discreet.mechanism.schedules import Schedule, every_round
-from discreet.mechanism.strategies import Strategy, Tree
+from discreet.mechanism.strategies import Strategy, Tree, Windows
 from discreet.privacy import Guarantee
 from discreet.problem import Setting
 from discreet.theory import NoiseBounds, RadiusTerms, radius_terms
@@ -122,6 +122,11 @@ class Mechanism:
         """Accurate bounds on the perturbations, if the paper's confidence set is used."""
         return self.confidence.bounds
 
+    @property
+    def memory(self) -> int | None:
+        """How many rows the sums remember; None if they forget nothing."""
+        return self.strategy.memory if isinstance(self.strategy, Windows) else None
+
     @cached_property
     def radius_terms(self) -> RadiusTerms:
         """What the paper's confidence radius is made of besides the release."""
@@ -132,6 +137,8 @@ class Mechanism:
     @cached_property
     def releases(self) -> int:
         """How many releases there can be; at least one, to be able to speak of them."""
+        if self.memory is not None:  # noise settles, so that they need not be few
+            return max(1, self.schedule.count(self.setting.horizon))
         return max(1, self.confidence.most_releases(self.schedule, self.setting.horizon))
 
     @cached_property

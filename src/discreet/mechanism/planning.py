@@ -31,7 +31,8 @@ def plan(
 
     Keys for `tight`: releases, gdp_mu, column_norm, gram_noise_std and moment_noise_std of one
     draw, first_noise_scale and last_noise_scale in multiples of it. `windows` has the same and
-    first_release_rows, the number of rows that its first release waits for. Noise scales are
+    first_release_rows, the number of rows that its first release waits for, and memory, if it has
+    one. Noise scales are
     those of what its filter makes of all releases so far. Neither has a regret theorem.
 
     Args:
@@ -103,4 +104,6 @@ def _correlated(mechanism: Mechanism, privacy: Privacy | None) -> dict[str, Any]
     }
     if isinstance(strategy, Windows):
         found["first_release_rows"] = mechanism.schedule.after(0)
+        if strategy.memory is not None:
+            found["memory"] = strategy.memory
     return found

@@ -87,6 +87,9 @@ class Schedule:
                 f"is {checks.shown(horizon)}, more rows than can be counted; give at most "
                 f"{self._largest_horizon():,}",
             )
+        # From where every step is the batch on, they need not be counted one by one.
+        growing = max(self.batch / self.ratio, (self.batch / self.root) ** 2)
+        horizon = int(min(horizon, growing))
         if horizon <= self.start:
             return
         rows = np.geomspace(self.start, horizon, 1000)

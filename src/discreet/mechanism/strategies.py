@@ -13,28 +13,27 @@ it.
 
 import math
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import solve_triangular, toeplitz
 from scipy.special import beta
 
 from discreet import _checks as checks
 from discreet.accounting import tree_depth, tree_length
 from discreet.errors import ParameterError
 from discreet.kernels import _buffers as buffers
-from discreet.kernels import _windows as windows
-from discreet.kernels._sums import BUFFERS, MATRIX, NO_FILTER, TREE, WINDOWS, Arrays, Sharing
-from discreet.mechanism._feedback import (
-    BufferFeedback,
-    Feedback,
-    HistoryFeedback,
-    WindowFeedback,
+from discreet.kernels._sums import BUFFERS, MATRIX, NO_FILTER, TREE, Arrays, Sharing
+from discreet.mechanism._feedback import BufferFeedback, Feedback, HistoryFeedback
+from discreet.mechanism._matrices import (
+    decoder,
+    few,
+    lower_toeplitz,
+    optimised,
+    tree_matrices,
 )
+from discreet.mechanism._windows import Windows
 from discreet.mechanism.schedules import Schedule
-from discreet.problem import Problem
 
 __all__ = [
     "Buffered",
@@ -50,7 +49,6 @@ __all__ = [
 _F64 = NDArray[np.float64]
 _I64 = NDArray[np.int64]
 
-MOST_WRITTEN_OUT = 4096  # releases for which a matrix is written out
 _WIDEST = 1e12  # how far apart weights may be
 _NOTHING = np.empty(0)
 _NO_MATRIX = np.empty((0, 0))
@@ -214,11 +212,11 @@ class Tree(_PlainSums):
 
     def encoder(self, releases: int) -> _F64:
         """A row for each node that some release shows, and an empty one for each idle draw."""
-        return _tree_matrices(releases, idle=self.pan_private)[0]
+        return tree_matrices(releases, idle=self.pan_private)[0]
 
     def decoder(self, releases: int) -> _F64:
         """Which draws are in which release."""
-        return _tree_matrices(releases, idle=self.pan_private)[1]
+        return tree_matrices(releases, idle=self.pan_private)[1]
 
 
 _TREES = {"pan-private": Tree(pan_private=True), "covering": Tree(pan_private=False)}
@@ -306,191 +304,16 @@ class Buffered(_PlainSums):
         column = np.concatenate(
             [[1.0], (decays[:, None] ** np.arange(releases - 1) * weights[:, None]).sum(axis=0)]
         )
-        return _lower_toeplitz(column)
+        return lower_toeplitz(column)
 
     def decoder(self, releases: int) -> _F64:
         """The product A C^-1, from draws to the noise of releases."""
-        return _decoder(self.encoder(releases))
+        return decoder(self.encoder(releases))
 
 
 def independent() -> Buffered:
     """Independent noise for every batch, C = I: noise grows as the root of the release's number."""
     return Buffered(exponent=0.0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Windows:
-    """Sums that forget: a fresh draw for each of them, and a filter over all (docs/windows.md).
-
-    A release shows the sum of all rows so far with weights that grow with a row's number, plus
-    noise of its own. What a row costs over all releases is what it costs in one, however many
-    there are. The filter is post-processing: its numbers below decide how good the estimate is,
-    and nothing about privacy.
-
-    Attributes:
-        schedule: when there is a release.
-        variance: of a reward.
-        draw: the variance that one draw adds to moment - gram @ theta, on average of directions.
-        share: how much information one of the first rows brings in one direction.
-        full: how many rows bring that much; later ones 1/t of it.
-    """
-
-    schedule: Schedule
-    variance: float
-    draw: float
-    share: float
-    full: float
-    kind: ClassVar[str] = "windows"
-    nodes_hold_sums: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        """Check the filter's numbers."""
-        for name in ("variance", "draw", "share", "full"):
-            object.__setattr__(self, name, checks.positive(name, getattr(self, name)))
-
-    @staticmethod
-    def draw_variance(problem: Problem, *, gram_std: float, moment_std: float) -> float:
-        """The variance that one draw adds to moment - gram @ theta, on average of directions.
-
-        Args:
-            problem: the stated bounds; theta is as long as they allow.
-            gram_std: the deviation of the Gram matrix's noise, off the diagonal.
-            moment_std: that of the moment's noise.
-        """
-        square = problem.theta_norm**2 * (1 + 1 / problem.dim)
-        return moment_std**2 + square * gram_std**2
-
-    @classmethod
-    def fitted(
-        cls, schedule: Schedule, problem: Problem, *, gram_std: float, moment_std: float
-    ) -> "Windows":
-        """Windows with the filter that suits a problem and noise of these deviations.
-
-        Args:
-            schedule: when there is a release.
-            problem: the stated bounds.
-            gram_std: of one draw, off the diagonal.
-            moment_std: of one draw.
-        """
-        draw = cls.draw_variance(problem, gram_std=gram_std, moment_std=moment_std)
-        variance, share = problem.reward_subgaussian**2, problem.action_norm**2 / problem.dim
-        return cls(
-            schedule=schedule,
-            variance=variance,
-            draw=draw,
-            share=share,
-            full=_FULL * draw / (variance * share),
-        )
-
-    @property
-    def filter(self) -> windows.Filter:
-        """The filter's numbers, for compiled code."""
-        return windows.Filter(self.variance, self.draw, self.share, self.full)
-
-    def column_norm(self, releases: int) -> float:
-        """One: what a row costs telescopes."""
-        del releases
-        return 1.0
-
-    @staticmethod
-    def cost_of(contributions: int) -> float:
-        """What one person's rounds cost: as if all were in one batch, which costs one release."""
-        return float(contributions)
-
-    def person_cost(self, releases: int, contributions: int, *, every_round: bool) -> float:
-        """Whatever the releases are."""
-        del releases, every_round
-        return self.cost_of(contributions)
-
-    def row_norms(self, releases: int, numbers: _I64) -> _F64:
-        """By running the filter's figures: the largest of all releases since the number before.
-
-        Noise shrinks at first, as windows to average over become more, and grows slowly after.
-        """
-        del releases
-        found = np.empty(len(numbers))
-        windows.largest_spreads(self.filter, self.schedule.timing, numbers, found)
-        return found
-
-    def figures(self, numbers: _I64) -> _F64:
-        """The filter's figures after releases ``numbers`` (from 1, ascending)."""
-        return np.asarray(windows.figures_at(self.filter, self.schedule.timing, numbers))
-
-    def amounts(self, held: Arrays) -> tuple[float, float]:
-        """As the filter has it."""
-        figures = held.idle[0]
-        return float(figures[windows.SPREAD]), float(figures[windows.WEIGHT])
-
-    def heaviest(self, number: int) -> float:
-        """The largest weight of any row in a release, in O(number)."""
-        return float(windows.largest_weight(self.filter, self.schedule.timing, number))
-
-    def batch_weights(self, releases: int) -> _F64:
-        """What the filter makes of the windows that a batch is in."""
-        return np.asarray(self.decoder(releases) @ self.encoder(releases))
-
-    def require_schedule(self, schedule: Schedule) -> None:
-        """Only the one that noise and filter were worked out for."""
-        if schedule != self.schedule:
-            raise ParameterError("strategy", "has windows for another schedule; give both the same")
-
-    def require_held(self, held: Arrays, number: int) -> None:
-        """The filter's figures are public: they can be worked out again."""
-        known = self.figures(np.array([number])) if number else np.zeros_like(held.idle)
-        if not np.allclose(held.idle, known, rtol=1e-6, atol=0.0):
-            raise ValueError("the filter's figures are of another release")
-
-    def sharing(self, releases: int) -> Sharing:
-        """The filter, for the compiled loop."""
-        del releases
-        return Sharing(WINDOWS, 0, False, _NOTHING, _NOTHING, _NO_MATRIX, self.filter)  # noqa: FBT003
-
-    def feedback(self, releases: int) -> Feedback:
-        """A window in whole numbers, rounded down when it is shown."""
-        return WindowFeedback(self.filter, self.schedule.timing, releases)
-
-    def float_arrays(self, releases: int, size: int) -> Arrays:
-        """The window; the filter's figures; what is released, and the filter's two estimates."""
-        del releases
-        return self._arrays(np.zeros((1, size)), size)
-
-    def integer_arrays(self, releases: int, size: int, number: int) -> Arrays:
-        """The same, with the window in whole numbers of any size."""
-        del releases, number
-        return self._arrays(np.full((1, size), 0, dtype=object), size)
-
-    @staticmethod
-    def _arrays(window: NDArray[Any], size: int) -> Arrays:
-        return Arrays(window, np.zeros((1, windows.FIGURES)), np.zeros((windows.ESTIMATES, size)))
-
-    def _times(self, releases: int) -> _F64:
-        """The numbers of rows at the first releases, and at the one after them."""
-        times = [self.schedule.after(0)]
-        while len(times) <= releases:
-            times.append(self.schedule.after(times[-1]))
-        return np.array(times, dtype=np.float64)
-
-    def encoder(self, releases: int) -> _F64:
-        """Row b is gamma_b t_k / t_b for batches k up to b."""
-        times = self._times(_few(releases))
-        now, after = times[:-1], times[1:]
-        return np.tril(np.sqrt(1 - (now / after) ** 2)[:, None] * now[None, :] / now[:, None])
-
-    def decoder(self, releases: int) -> _F64:
-        """What the filter makes of the draws, by giving it one at a time."""
-        public = np.zeros((releases, windows.ESTIMATES, releases))
-        times = [0, *(int(time) for time in self._times(_few(releases)))]
-        figures, found = np.zeros(windows.FIGURES), np.zeros((windows.ESTIMATES, releases))
-        for b in range(releases):
-            step = windows.Step(*times[b : b + 3])
-            seen = np.zeros(releases)
-            seen[b] = windows.enlarged(step.rows, step.after)
-            windows.follow(self.filter, step, found, figures, seen)
-            public[b] = found
-        return public[:, windows.SHOWN]
-
-
-_FULL = 6.0  # rows bring full information until it is this many times the noise of one draw
 
 
 class _Written(_PlainSums):
@@ -525,7 +348,7 @@ class _Written(_PlainSums):
 
     def float_arrays(self, releases: int, size: int) -> Arrays:
         """All draws, the noise in the last release, and what is released."""
-        return Arrays(*(np.zeros((rows, size)) for rows in (_few(releases), 1, 1)))
+        return Arrays(*(np.zeros((rows, size)) for rows in (few(releases), 1, 1)))
 
     def integer_arrays(self, releases: int, size: int, number: int) -> Arrays:
         """The noise of every release so far, in whole numbers of any size."""
@@ -534,11 +357,11 @@ class _Written(_PlainSums):
 
     def encoder(self, releases: int) -> _F64:
         """The matrix C, as it is written out."""
-        return self._matrices(_few(releases))[0]
+        return self._matrices(few(releases))[0]
 
     def decoder(self, releases: int) -> _F64:
         """The product A C^-1, from draws to the noise of releases."""
-        return self._matrices(_few(releases))[1]
+        return self._matrices(few(releases))[1]
 
 
 @dataclass(frozen=True)
@@ -552,7 +375,7 @@ class SquareRoot(_Written):
 
     def _matrices(self, releases: int) -> tuple[_F64, _F64]:
         column = np.cumprod(np.concatenate([[1.0], 1 - 0.5 / np.arange(1, releases)]))
-        factor = _lower_toeplitz(column)
+        factor = lower_toeplitz(column)
         return factor, factor
 
 
@@ -595,7 +418,7 @@ class Optimised(_Written):
                 "weights",
                 f"has {len(self.weights)} entries for {releases} releases; give one for each",
             )
-        return _optimised(self.weights, self.turns)
+        return optimised(self.weights, self.turns)
 
 
 def _unbounded(nodes: int, size: int) -> Arrays:
@@ -605,69 +428,3 @@ def _unbounded(nodes: int, size: int) -> Arrays:
         idle=np.empty((0, size), dtype=np.int64),
         totals=np.full((1, size), 0, dtype=object),
     )
-
-
-def _few(releases: int) -> int:
-    if releases > MOST_WRITTEN_OUT:
-        raise ParameterError(
-            "strategy",
-            f"is written out as a matrix, and {releases} releases are too many for that (at most "
-            f"{MOST_WRITTEN_OUT}); use Buffered or Tree, or a schedule with fewer releases",
-        )
-    return max(1, releases)
-
-
-def _lower_toeplitz(column: _F64) -> _F64:
-    return np.tril(toeplitz(column))
-
-
-def _decoder(encoder: _F64) -> _F64:
-    ones = np.tril(np.ones_like(encoder))
-    return np.tril(solve_triangular(encoder, ones.T, trans="T", lower=True).T)
-
-
-@lru_cache(maxsize=8)
-def _optimised(weights: tuple[float, ...], turns: int) -> tuple[_F64, _F64]:
-    sums = np.tril(np.ones((len(weights), len(weights))))
-    target = sums.T @ (np.array(weights)[:, None] * sums)
-    dual = np.ones(len(weights))
-    for _ in range(turns):
-        root = np.sqrt(dual)
-        values, vectors = np.linalg.eigh(root[:, None] * target * root)
-        square_root = (vectors * np.sqrt(values.clip(min=0.0))) @ vectors.T
-        dual = np.diag(square_root).copy()
-    gram = square_root / root[:, None] / root
-    gram /= np.diag(gram).max()
-    # C^T C = gram with C lower triangular: a Cholesky factor of the reversed matrix, reversed.
-    try:
-        encoder = np.linalg.cholesky(gram[::-1, ::-1])[::-1, ::-1].T
-    except np.linalg.LinAlgError:
-        raise ParameterError(
-            "weights", "are too far apart to be computed with; give some nearer to each other"
-        ) from None
-    encoder = np.tril(encoder)
-    decoder = _decoder(encoder)
-    for matrix in (encoder, decoder):  # they are shared, and noise is calibrated by them
-        matrix.setflags(write=False)
-    return encoder, decoder
-
-
-def _tree_matrices(releases: int, *, idle: bool) -> tuple[_F64, _F64]:
-    """Node by node: which batches it holds, and which releases show it."""
-    _few(releases)
-    levels = tree_depth(releases)
-    encoder, decoder = [], []
-    times = np.arange(1, releases + 1)
-    for level in range(levels):
-        for block in range(releases // 2**level + 1):
-            here = (times - 1) >> level == block
-            shown = (times >> level == block + 1) & ((times >> level) & 1 == 1)
-            # Node ``block`` is shown from its last batch until the level's next node is done.
-            if block % 2 == 0 and shown.any():
-                encoder.append(here.astype(float))
-                decoder.append(shown.astype(float))
-            unfinished = (times >> level == block) & (block % 2 == 0)
-            if idle and unfinished.any():
-                encoder.append(np.zeros(releases))
-                decoder.append(unfinished.astype(float))
-    return np.array(encoder), np.array(decoder).T

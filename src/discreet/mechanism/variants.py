@@ -297,6 +297,8 @@ class Windowed(_OwnShift):
         ratio: the moment's noise over the Gram matrix's, in multiples of reward bound over action
             norm.
         confidence: the confidence set that is proven.
+        memory: how many rows are remembered: after so many more a row counts e times less. None to
+            forget nothing.
     """
 
     name: str = "windows"
@@ -306,6 +308,7 @@ class Windowed(_OwnShift):
     root: float = 1.0
     ratio: float = math.sqrt(2.0)
     confidence: JointWidth = field(default_factory=JointWidth)
+    memory: int | None = None
     private = True
     open_ended = True
     perturbations = None
@@ -315,6 +318,10 @@ class Windowed(_OwnShift):
         """Check the numbers."""
         for name in ("start", "growth", "root", "ratio"):
             checks.within(name, checks.positive(name, getattr(self, name)), 1e-3, 1e3)
+
+    def with_memory(self, memory: int) -> "Windowed":
+        """The same, but forgetting what is older than so many rows, for worlds that change."""
+        return replace(self, memory=memory)
 
     def with_tree(self, tree: str) -> Self:
         """Refuse: there is no tree."""
@@ -334,7 +341,18 @@ class Windowed(_OwnShift):
         noise = math.sqrt(Windows.draw_variance(problem, gram_std=gram_std, moment_std=moment_std))
         noise /= problem.action_norm * problem.reward_bound
         first = max(problem.dim, int(self.start * math.sqrt(problem.dim) * noise))
-        return hybrid(start=min(first, _LATEST), ratio=self.growth, root=self.root)
+        found = hybrid(start=min(first, _LATEST), ratio=self.growth, root=self.root)
+        if self.memory is None:
+            return found
+        memory = checks.count("memory", self.memory)
+        if memory < first:
+            raise ParameterError(
+                "memory",
+                f"is {checks.shown(memory)}, and the sum of fewer than {first:,} rows is mostly "
+                f"noise; give at least {first:,}, or ask for more epsilon",
+            )
+        # Once the memory is full nothing grows any more, and so do steps.
+        return replace(found, batch=max(1, found.after(memory) - memory))
 
     def mechanism(
         self, setting: Setting, privacy: Privacy | None, *, noise: str = "float"
@@ -349,8 +367,9 @@ class Windowed(_OwnShift):
         )
         deviations = {"gram_std": law.std, "moment_std": law.moment_std}
         schedule = self.schedule(problem, **deviations)
-        schedule.require_few(setting.horizon)
-        strategy = Windows.fitted(schedule, problem, **deviations)
+        if self.memory is None:
+            schedule.require_few(setting.horizon)
+        strategy = Windows.fitted(schedule, problem, **deviations, memory=self.memory)
         use = _discrete_gaussian.Use(setting, schedule, strategy, privacy)
         return _mechanism(self, law, use, noise, _WINDOWS_ARGUMENT, policy="posterior")
 
@@ -614,6 +633,7 @@ def calibrate(
     privacy: Privacy | None,
     failure_prob: float | None = None,
     noise: str = "float",
+    memory: int | None = None,
 ) -> Mechanism:
     """The mechanism of a variant for a problem, a horizon and a privacy target.
 
@@ -626,6 +646,8 @@ def calibrate(
         failure_prob: alpha, for all confidence statements together; if left out 1/horizon, or
             1e-8 without a horizon.
         noise: 'exact', discrete Gaussian noise in whole numbers, or 'float', as in simulations.
+        memory: how many rows are remembered, for worlds that change (`windows` only): after so
+            many more a row counts e times less. None to forget nothing.
 
     Returns:
         The mechanism.
@@ -634,5 +656,11 @@ def calibrate(
         ParameterError: if there is no such variant, or it cannot do what is asked for.
     """
     row = named(variant) if isinstance(variant, str) else variant
+    if memory is not None:
+        if not isinstance(row, Windowed):
+            raise ParameterError(
+                "memory", f"has no meaning for variant {row.name!r}, which forgets nothing"
+            )
+        row = row.with_memory(memory)
     setting = Setting.over(problem, horizon, failure_prob, open_ended=row.open_ended)
     return row.mechanism(setting, privacy, noise=noise)

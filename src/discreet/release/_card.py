@@ -24,7 +24,8 @@ def privacy_card(
     ``mu`` is how far one person's rounds can move all releases together, in standard deviations of
     their noise: the parameter of Gaussian differential privacy. ``zcdp`` is mu^2/2. Both are null
     where nothing is promised, and for Wishart noise, whose proof is another. ``features`` is the
-    digest of the public feature map, where one is stated.
+    digest of the public feature map, where one is stated, and ``memory`` how many rows the learner
+    remembers, where it forgets.
 
     Args:
         mechanism: what the learner draws, and what it promises.
@@ -39,7 +40,13 @@ def privacy_card(
     promise, entry = guarantee.to_json(), _codec.to_json(mechanism)
     cost = mechanism.cost if guarantee.private else None
     bounds = entry["setting"]["problem"]
-    features = {}
+    features, memory = {}, {}
+    if mechanism.memory is not None:
+        memory["memory"] = mechanism.memory
+        promise["text"] += (
+            f" The learner forgets: after {mechanism.memory:,} more rows a row counts e times "
+            "less in its choices. Nobody's promise depends on that."
+        )
     if "features" in bounds:
         features["features"] = bounds.pop("features")
         promise["text"] += (
@@ -59,6 +66,7 @@ def privacy_card(
         "zcdp": None if cost is None else cost * cost / 2,
         "bounds": bounds,
         **features,
+        **memory,
         "horizon": setting.horizon,
         "failure_prob": setting.failure_prob,
         "most_releases": mechanism.releases,

@@ -82,6 +82,7 @@ class Posterior:
         stated: the same by the stated bounds; ``prior`` is below it if the release says so.
         known: how much is known of the direction of which most is: 0 nothing, 1 everything.
         offset: what is added to estimates, the stated ``reward_centre``.
+        memory: how many rows are remembered; None if nothing is forgotten.
     """
 
     centre: _F64
@@ -94,6 +95,7 @@ class Posterior:
     stated: float
     known: float
     offset: float = 0.0
+    memory: int | None = None
 
     def __post_init__(self) -> None:
         """Make the arrays read-only: this is a fact about a release."""
@@ -218,7 +220,8 @@ class Posterior:
     def _plan(self, rule: tuple[float, float, float, float]) -> tuple[float, _F64, float]:
         """What a rule comes to with this release: optimism, tilts and the uniform share."""
         deviations, growth, dither, uniform = rule
-        bonus = float(kernel.bonus(deviations, growth, self.rows, self.centre.size))
+        counted = self.rows if self.memory is None else min(self.rows, self.memory)
+        bonus = float(kernel.bonus(deviations, growth, counted, self.centre.size))
         scale = kernel.dither(dither, self._figures)
         shifts = kernel.tilts(self.number, self.factor, self.firsts, scale)
         self._plans[rule] = (bonus, shifts, self.share(uniform))
@@ -275,4 +278,5 @@ def posterior(release: "Release", *, halvings: int = kernel.HALVINGS) -> Posteri
         stated=known.prior,
         known=float(figures[kernel.KNOWN]),
         offset=mechanism.setting.problem.reward_centre,
+        memory=mechanism.memory,
     )

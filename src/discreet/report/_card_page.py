@@ -119,6 +119,9 @@ class Card:
                 ("delta", f"{self.guarantee.delta:.12g}"),
             ]
             found += [] if self.mu is None else [("mu", ceiled(self.mu))]
+        memory = self.ledger.card.get("memory")
+        if isinstance(memory, int):
+            found.append(("memory", f"{memory:,} rows"))
         found += [
             ("releases", f"{len(self.ledger):,}"),
             ("rows in the last release", f"{self.ledger.rows:,}"),

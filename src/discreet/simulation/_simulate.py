@@ -27,6 +27,7 @@ from discreet.simulation.environments import Environment, World
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
+U64 = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +111,7 @@ class Outcome:
         mean, stderr = self.mean(), self.stderr()
         return {
             "variant": self.simulation.mechanism.variant,
+            "memory": self.simulation.mechanism.memory,
             "policy": _named(self.simulation.policy),
             "rounds": self.simulation.rounds,
             "seeds": len(self.seeds),
@@ -261,9 +263,27 @@ def _played(simulation: Simulation, seed: int, checkpoints: I64) -> tuple[F64, s
     """The pseudo-regret at checkpoints, and what is left after the last of them."""
     world_seed, noise_seed, policy_seed = streams(seed)
     world = simulation.environment.start(world_seed)
+    noise, draws = random.seed_state(noise_seed), random.seed_state(policy_seed)
+    return *play_on(simulation, world, noise, draws, checkpoints), world
+
+
+def play_on(
+    simulation: Simulation, world: World, noise: U64, draws: U64, checkpoints: I64
+) -> tuple[F64, sums.Sums]:
+    """A fresh learner in a world as it is now: its pseudo-regret at checkpoints, and its sums.
+
+    Args:
+        simulation: what to play; its environment is not started again.
+        world: where, which moves on.
+        noise: the random state of privacy noise, which moves on.
+        draws: that of the policy.
+        checkpoints: rounds from now at which the regret is recorded.
+
+    Returns:
+        The pseudo-regret since now at each checkpoint, and the learner's sums after the last.
+    """
     mechanism, policy = simulation.mechanism, simulation.policy
     state, law, bounds = mechanism.float_sums(), mechanism.law, mechanism.bounds
-    noise, draws = random.seed_state(noise_seed), random.seed_state(policy_seed)
     regrets = np.empty(len(checkpoints))
     ends = (state, world.state, noise, draws, checkpoints, regrets)
     releases = mechanism.schedule.count(int(checkpoints[-1]))
@@ -282,7 +302,7 @@ def _played(simulation: Simulation, seed: int, checkpoints: I64) -> tuple[F64, s
             rounds.PosteriorRule(policy.deviations, policy.growth, policy.dither, policy.uniform),
             *ends,
         )
-        return regrets, state, world
+        return regrets, state
     rule = rounds.Rule(float(policy.optimism), isinstance(policy, Thompson))
     if bounds is not None:
         radius = rounds.RadiusArgs(mechanism.shift, bounds.rho_min, *mechanism.radius_terms)
@@ -302,4 +322,4 @@ def _played(simulation: Simulation, seed: int, checkpoints: I64) -> tuple[F64, s
             rule,
             *ends,
         )
-    return regrets, state, world
+    return regrets, state

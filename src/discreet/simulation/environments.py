@@ -24,6 +24,7 @@ __all__ = [
     "SIGNS",
     "Basis",
     "Clusters",
+    "Drifting",
     "Environment",
     "Fixed",
     "Rewards",
@@ -70,7 +71,7 @@ class World:
 
     @property
     def theta(self) -> _F64:
-        """The true parameter, which a learner never sees."""
+        """The true parameter of the current round, which a learner never sees."""
         return self.arrays.theta
 
     def decision_set(self) -> _F64:
@@ -319,6 +320,68 @@ class Clusters:
         return World(arrays._replace(kind=arms.CLUSTERS, groups=groups), state)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Drifting:
+    """Another environment whose true parameter changes: at once, or slowly for ever.
+
+    Regret is counted against what is best in each round. Until the first change the world is, with
+    the same seed, what it is without one.
+
+    Attributes:
+        world: the environment that drifts.
+        flip: the parameter changes its sign after so many rounds, once.
+        turn: the parameter turns in a plane through it, a full turn in so many rounds. In worlds
+            that draw their decision sets it moves on whenever some are drawn, every few rounds.
+    """
+
+    world: Environment
+    flip: int | None = None
+    turn: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check that there is one change, and that it can be made."""
+        if (self.flip is None) == (self.turn is None):
+            raise ParameterError("flip", "or turn must be given, and not both")
+        if self.flip is not None:
+            object.__setattr__(self, "flip", checks.count("flip", self.flip, least=0))
+            return
+        object.__setattr__(self, "turn", checks.count("turn", self.turn))
+        if self.problem.dim < 2:  # noqa: PLR2004
+            raise ParameterError("turn", "needs a world of at least 2 features to turn in")
+
+    @property
+    def problem(self) -> Problem:
+        """The bounds of the environment that drifts: they hold all the time."""
+        return self.world.problem
+
+    @property
+    def n_actions(self) -> int:
+        """K, the size of every decision set."""
+        return self.world.n_actions
+
+    def start(self, sequence: np.random.SeedSequence) -> World:
+        """A world of the environment, before its parameter has moved.
+
+        Args:
+            sequence: the seed of everything random in it.
+
+        Returns:
+            The world, before its first round.
+        """
+        world = self.world.start(sequence)
+        theta, turn = world.arrays.theta, np.zeros(1, np.int64)
+        if self.turn is None:
+            drift = arms.Drift(arms.FLIP, self.flip or 0, 0.0, np.empty((0, 0)), turn)
+            return World(world.arrays._replace(drift=drift), world.state)
+        # A stream of its own, so that all else is as in the world that stands still.
+        own = np.random.SeedSequence(sequence.entropy, spawn_key=(*sequence.spawn_key, 0))
+        aside = _unit_rows(random.seed_state(own), 1, theta.size)[0]
+        aside -= (aside @ theta) / (theta @ theta) * theta
+        plane = np.array([theta, aside / np.linalg.norm(aside) * np.linalg.norm(theta)])
+        drift = arms.Drift(arms.TURN, 0, 2 * math.pi / self.turn, plane, turn)
+        return World(world.arrays._replace(drift=drift), world.state)
+
+
 class _Learner(Protocol):
     """What the plain loop needs of a learner."""
 
@@ -388,6 +451,7 @@ def _static(actions: _F64, theta: _F64, rewards: Rewards) -> WorldArrays:
         next_start=np.zeros(1, dtype=np.int64),
         reward_std=rewards.std,
         reward_bound=rewards.bound,
+        drift=arms.NO_DRIFT,
     )
 
 
