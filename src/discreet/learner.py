@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.curator import opening
 from discreet.curator import store as stores
+from discreet.curator._clipped import Clipped
 from discreet.curator.curator import DEFAULT_MAX_PENDING, Curator
 from discreet.errors import (
     CorruptFileError,
@@ -281,6 +282,31 @@ class LinUCB:
         """How much the current release says, in words and numbers: all public."""
         return diagnosis(self._curator.release)
 
+    def diagnose(self, sets: Iterable[ArrayLike]) -> Diagnosis:
+        """The `diagnosis`, for decision sets of yours instead of made-up ones.
+
+        Args:
+            sets: decision sets, shape (K, d) each. What is said of them is as public as they are:
+                give sets that are nobody's, such as all actions for a made-up person.
+
+        Returns:
+            The diagnosis; its ``evidence.separated`` is the share of these sets.
+
+        Raises:
+            ShapeError, NotFiniteError, OutOfBoundsError: a decision set cannot be used.
+        """
+        checked = [self._curator.bounded(actions) for actions in sets]
+        return diagnosis(self._curator.release, checked)
+
+    @property
+    def clipped(self) -> Clipped:
+        """How many actions and rewards were beyond the bounds: for the curator's eyes only.
+
+        These are counts of raw data, without noise, and no guarantee covers them. They begin at
+        0 whenever the learner is made or loaded, and stay there with ``on_violation='error'``.
+        """
+        return self._curator.clipped
+
     def choose(self, actions: ArrayLike) -> Decision:
         """Pick one action for the current person.
 
@@ -298,7 +324,7 @@ class LinUCB:
         admitted.setflags(write=False)
         release = self._curator.shown
         if release is not self._diagnosed:
-            self._diagnose(release)
+            self._warn_if_uninformed(release)
         index, action, probability = self._chosen(release, admitted)
         return Decision(index, self._curator.open_decisions([action])[0], probability)
 
@@ -314,7 +340,7 @@ class LinUCB:
         admitted = self._curator.admit_all(list(sets))
         release = self._curator.shown
         if release is not self._diagnosed:
-            self._diagnose(release)
+            self._warn_if_uninformed(release)
         picked = [self._chosen(release, actions) for actions in admitted]
         ids = self._curator.open_decisions([action for _, action, _ in picked])
         return [
@@ -338,14 +364,14 @@ class LinUCB:
             )
         return index, actions[index], probability
 
-    def _diagnose(self, release: Release) -> None:
-        """Warn, once, if nothing is learned: there will be no release, or they do not help."""
+    def _warn_if_uninformed(self, release: Release) -> None:
+        """Warn, once, if little will be learned: releases come too late, or they do not help."""
         self._diagnosed = release
         if self._warned:
             return
-        found = diagnosis(release)
+        found = diagnosis(release, brief=True)
         plays_by_it = isinstance(self._policy, policies.PosteriorUCB)
-        if found.never or (plays_by_it and found.in_vain):
+        if found.never or (plays_by_it and (found.too_short or found.in_vain)):
             self._warned = True
             warnings.warn(str(found), UninformedWarning, stacklevel=3)
 
@@ -395,6 +421,7 @@ class LinUCB:
                 "rewards", f"has {len(values)} entries for {len(chosen)} actions; give one for each"
             )
         self._curator.observe(chosen, values)
+        self._curator.count_clipped(sets=[actions], rewards=values)
 
     def forget(self, decision: Decision | str) -> None:
         """Erase the action of a decision whose reward will not come."""

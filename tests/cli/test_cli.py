@@ -130,7 +130,7 @@ def test_choices_that_are_all_uniform_learn_nothing() -> None:
 def test_a_plan_of_ours_has_its_own_keys_in_json_and_table(plan: list[str]) -> None:
     found = as_json(*plan)
     keys = {"releases", "gdp_mu", "column_norm", "gram_noise_std", "moment_noise_std"}
-    keys |= {"first_noise_scale", "last_noise_scale"}
+    keys |= {"first_noise_scale", "last_noise_scale", "half_gain_rows"}
     keys |= {"first_release_rows"} if plan == DEFAULT else set()
     assert set(found) == keys | {"variant", "guarantee"}
     table = CliRunner().invoke(app, plan).stdout
