@@ -1,7 +1,7 @@
 """Learners that play on breast cancer records: say whether a tumour is benign, and be told."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -63,6 +63,39 @@ def cancer(sizes: Sizes, data: Labelled, on_step: Step = lambda: None) -> BenchS
             ),
         ),
         figures={"lowest_above_common": min(private) - common},
+    )
+
+
+def norms(sizes: Sizes, data: Labelled, on_step: Step = lambda: None) -> BenchSection:
+    """The same game with a `theta_norm` that is stated too small or too large.
+
+    Args:
+        sizes: how much is measured.
+        data: the records, or a stand-in.
+        on_step: called after each game.
+    """
+    fitted = values.ridge(data.records, 2.0 * data.labels - 1, PENALTY)
+    truth = float(np.sqrt(2.0) * np.linalg.norm(fitted))  # an answer's parameter is minus the other
+    shorter = replace(sizes, rounds=sizes.norm_rounds)
+    rows = []
+    for epsilon in sizes.epsilons:
+        for stated in sizes.stated_norms:
+            game = _Game(epsilon, stated, blocks=True)
+            played = []
+            for seed in range(sizes.players):
+                played.append(_played(game, shorter, data, seed))
+                on_step()
+            rows.append({**_row(game, played), "of_the_fit": stated / truth})
+    return BenchSection(
+        name="norms",
+        title="breast cancer records, theta_norm as stated",
+        rows=tuple(rows),
+        notes=(
+            (
+                f"{sizes.players} seeds (from 0), {shorter.rounds:,} rounds; the fit's norm is "
+                f"{truth:.3g}."
+            ),
+        ),
     )
 
 

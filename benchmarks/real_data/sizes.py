@@ -18,6 +18,8 @@ class Sizes:
         delta: of all targets on real data.
         players: seeds of the breast cancer game and of the clicks.
         rounds: of that game.
+        stated_norms: theta norms for the same game, where a wrong one is stated.
+        norm_rounds: of those.
         views: rounds of the clicks.
         worlds: seeds for each kind of synthetic world, where coverage is counted.
         world_rounds: of those.
@@ -35,6 +37,8 @@ class Sizes:
     delta: float = 1e-6
     players: int = 6
     rounds: int = 50_000
+    stated_norms: tuple[float, ...] = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0)
+    norm_rounds: int = 20_000
     views: int = 300_000
     worlds: int = 100
     world_rounds: int = 100_000
@@ -45,5 +49,13 @@ class Sizes:
 
 DEFAULT = Sizes()
 QUICK = Sizes(
-    splits=2, epsilons=(1.0,), players=1, rounds=10_000, views=20_000, worlds=20, samples=4
+    splits=2,
+    epsilons=(1.0,),
+    players=1,
+    rounds=10_000,
+    stated_norms=(1.0, 10.0),
+    norm_rounds=5_000,
+    views=20_000,
+    worlds=20,
+    samples=4,
 )

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from benchmarks.real_data import data
-from benchmarks.real_data.cancer import cancer
+from benchmarks.real_data.cancer import cancer, norms
 from benchmarks.real_data.clicks import clicks
 from benchmarks.real_data.coverage import coverage
 from benchmarks.real_data.insurance import insurance
@@ -21,6 +21,7 @@ Measure = Callable[[Sizes, Any, Callable[[], None]], BenchSection]
 SECTIONS: dict[str, tuple[Measure, Callable[[], Any]]] = {
     "insurance": (insurance, data.insurance),
     "cancer": (cancer, data.cancer),
+    "norms": (norms, data.cancer),
     "clicks": (clicks, lambda: None),
     "coverage": (coverage, data.insurance),
 }

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from benchmarks.real_data import data, learners, suite, values
 from benchmarks.real_data.__main__ import app
-from benchmarks.real_data.cancer import cancer
+from benchmarks.real_data.cancer import cancer, norms
 from benchmarks.real_data.clicks import clicks
 from benchmarks.real_data.coverage import WORLDS, coverage, held
 from benchmarks.real_data.data import MODELS, Labelled, Logged
@@ -31,6 +31,8 @@ TINY = Sizes(
     epsilons=(5.0,),
     players=2,
     rounds=300,
+    stated_norms=(0.5, 2.0),
+    norm_rounds=400,
     views=2_000,
     worlds=3,
     world_rounds=400,
@@ -192,6 +194,19 @@ def test_the_clicks_section_finds_the_better_article_without_noise_and_repeats_i
     (plain,) = [row for row in section.rows if row["epsilon"] is None]
     assert plain["lowest"] > 0.04  # with fixed seeds; a uniform choice has 0.023
     assert plain["last_quarter"] > plain["all_rounds"] > 0.023
+
+
+def test_the_norms_section_states_every_norm_beside_that_of_the_fit() -> None:
+    section = norms(replace(TINY, epsilons=(5.0, 1.0)), records())
+    check(section)
+    assert [(row["epsilon"], row["theta_norm"]) for row in section.rows] == [
+        (5.0, 0.5),
+        (5.0, 2.0),
+        (1.0, 0.5),
+        (1.0, 2.0),
+    ]
+    small, large = (row["of_the_fit"] for row in section.rows[:2])
+    assert large == pytest.approx(4 * small)
 
 
 def test_the_coverage_section_has_every_world_and_time() -> None:

@@ -148,6 +148,20 @@ def test_a_plan_of_windows_has_the_figures_of_its_mechanism() -> None:
     assert found["releases"] == mechanism.schedule.count(10**6)
 
 
+def test_a_horizon_too_short_to_beat_chance_is_told() -> None:
+    found = as_json(*DEFAULT)
+    needed, first = found["half_gain_rows"], found["first_release_rows"]
+    assert first < needed
+    for horizon, told in ((first, True), (needed - 1, True), (needed, False)):
+        outcome = CliRunner().invoke(app, [*DEFAULT, f"--horizon={horizon}"])
+        sentence = f"within {horizon:,} rounds this learner will hardly choose better than chance"
+        assert (sentence in outcome.stderr) == told
+        assert f"about {needed:,} rows" in " ".join(outcome.stdout.split())
+    assert as_json(*DEFAULT, "--best=0.3")["half_gain_rows"] > needed
+    assert as_json(*DEFAULT, "--actions=100")["half_gain_rows"] != needed
+    assert "half_gain_rows" not in as_json(*PLAN)  # it plays for the worst case
+
+
 def test_a_horizon_before_the_first_release_is_told() -> None:
     first = as_json(*DEFAULT)["first_release_rows"]
     for command in (DEFAULT, FEW):

@@ -155,9 +155,9 @@ def _amounts(mechanism: "Mechanism", numbers: I64, rows: I64) -> tuple[F64, F64]
     Noise after the horizon is taken to be as large as at its end.
     """
     strategy = mechanism.strategy
+    if strategy is None or not len(numbers):
+        return np.zeros(len(numbers)), rows.astype(np.float64)
     if isinstance(strategy, Windows):
-        if not len(numbers):
-            return np.empty(0), np.empty(0)
         figures = strategy.figures(numbers)
         return figures[:, windows.SPREAD], figures[:, windows.WEIGHT]
     known, spreads = mechanism.spreads
