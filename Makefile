@@ -9,7 +9,7 @@ CLUSTER := .venv/.cluster
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
   --disable-pip-version-check --editable
 
-.PHONY: api demo test test-nightly test-cluster test-data lint format bench bench-kernels real-data clean
+.PHONY: api demo test test-nightly test-cluster test-data lint format bench bench-kernels prospects real-data clean
 
 demo: $(USE)
 	$(BIN)/discreet demo
@@ -44,6 +44,9 @@ bench: $(BENCH)
 
 bench-kernels: $(USE)
 	$(BIN)/python benchmarks/kernels.py
+
+prospects: $(USE)
+	$(BIN)/python -m benchmarks.prospects $(OPTIONS)
 
 real-data: $(DATA)
 	$(BIN)/python -m benchmarks.real_data $(OPTIONS)

@@ -73,6 +73,38 @@ def digits(sizes: Sizes, data: Labelled, on_step: Step = lambda: None) -> BenchS
     )
 
 
+def norms(sizes: Sizes, data: Labelled, on_step: Step = lambda: None) -> BenchSection:
+    """The tumours' game with a `theta_norm` that is stated too small or too large.
+
+    Args:
+        sizes: how much is measured.
+        data: the records, or a stand-in.
+        on_step: called after each game.
+    """
+    fitted = values.ridge(data.records, 2.0 * data.labels - 1, PENALTY)
+    truth = float(np.sqrt(2.0) * np.linalg.norm(fitted))  # an answer's parameter is minus the other
+    rows = []
+    for epsilon in sizes.epsilons:
+        for stated in sizes.stated_norms:
+            game = _Game(epsilon, stated, blocks=True)
+            played = []
+            for seed in range(sizes.players):
+                played.append(_played(game, sizes, data, sizes.norm_rounds, seed))
+                on_step()
+            rows.append({**_row(game, played), "of_the_fit": stated / truth})
+    return BenchSection(
+        name="norms",
+        title="breast cancer records, theta_norm as stated",
+        rows=tuple(rows),
+        notes=(
+            (
+                f"{sizes.players} seeds (from 0), {sizes.norm_rounds:,} rounds; the fit's norm is "
+                f"{truth:.3g}."
+            ),
+        ),
+    )
+
+
 def _section(
     name: str,
     title: str,

@@ -19,6 +19,8 @@ class Sizes:
         players: seeds of the games on records and of the clicks.
         rounds: of that game.
         drawings: rounds of the game with handwritten digits.
+        stated_norms: theta norms for the same game, where a wrong one is stated.
+        norm_rounds: of those.
         views: rounds of the clicks.
         worlds: seeds for each kind of synthetic world, where coverage is counted.
         world_rounds: of those.
@@ -37,6 +39,8 @@ class Sizes:
     players: int = 6
     rounds: int = 50_000
     drawings: int = 20_000
+    stated_norms: tuple[float, ...] = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0)
+    norm_rounds: int = 20_000
     views: int = 300_000
     worlds: int = 100
     world_rounds: int = 100_000
@@ -57,6 +61,8 @@ QUICK = Sizes(
     players=1,
     rounds=10_000,
     drawings=10_000,
+    stated_norms=(1.0, 10.0),
+    norm_rounds=5_000,
     views=20_000,
     worlds=20,
     samples=4,

@@ -10,7 +10,7 @@ from benchmarks.real_data import data
 from benchmarks.real_data.clicks import clicks
 from benchmarks.real_data.coverage import coverage
 from benchmarks.real_data.insurance import insurance
-from benchmarks.real_data.records import cancer, digits
+from benchmarks.real_data.records import cancer, digits, norms
 from benchmarks.real_data.sizes import Sizes
 from benchmarks.speed.results import Bar, BarVerdict, BenchSection, Table, bar_table, verdicts
 from discreet.errors import ParameterError
@@ -22,6 +22,7 @@ SECTIONS: dict[str, tuple[Measure, Callable[[], Any]]] = {
     "insurance": (insurance, data.insurance),
     "cancer": (cancer, data.cancer),
     "digits": (digits, data.digits),
+    "norms": (norms, data.cancer),
     "clicks": (clicks, lambda: None),
     "coverage": (coverage, data.insurance),
 }

@@ -195,4 +195,4 @@ class GivenUpWarning(UserWarning):
 
 
 class UninformedWarning(UserWarning):
-    """A learner cannot tell actions apart, so it chooses uniformly; see `LinUCB.diagnosis`."""
+    """A learner will hardly choose better than chance; `LinUCB.diagnosis` says why."""

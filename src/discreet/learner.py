@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from discreet.budget import Budget
 from discreet.curator import opening
 from discreet.curator import store as stores
+from discreet.curator._clipped import Clipped
 from discreet.curator._subjects import Forgotten as Forgotten  # noqa: PLC0414  # for users
 from discreet.curator._subjects import Subject
 from discreet.curator.curator import DEFAULT_MAX_PENDING, Curator
@@ -313,6 +314,31 @@ class LinUCB:
         """How much the current release says, in words and numbers: all public."""
         return diagnosis(self._curator.release)
 
+    def diagnose(self, sets: Iterable[ArrayLike]) -> Diagnosis:
+        """The `diagnosis`, for decision sets of yours instead of made-up ones.
+
+        Args:
+            sets: decision sets, shape (K, d) each. What is said of them is as public as they are:
+                give sets that are nobody's, such as all actions for a made-up person.
+
+        Returns:
+            The diagnosis; its ``evidence.separated`` is the share of these sets.
+
+        Raises:
+            ShapeError, NotFiniteError, OutOfBoundsError: a decision set cannot be used.
+        """
+        checked = [self._curator.bounded(actions) for actions in sets]
+        return diagnosis(self._curator.release, checked)
+
+    @property
+    def clipped(self) -> Clipped:
+        """How many actions and rewards were beyond the bounds: for the curator's eyes only.
+
+        These are counts of raw data, without noise, and no guarantee covers them. They begin at
+        0 whenever the learner is made or loaded, and stay there with ``on_violation='error'``.
+        """
+        return self._curator.clipped
+
     def choose(
         self,
         actions: ArrayLike,
@@ -343,7 +369,7 @@ class LinUCB:
         places = offered(len(admitted), among, exclude)
         release = self._curator.shown
         if release is not self._diagnosed:
-            self._diagnose(release)
+            self._warn_if_uninformed(release)
         index, probability = picked(self._policy, release, admitted, places)
         subjects = None if subject is None else (subject,)
         ids = self._curator.open_decisions([admitted[index]], subjects)
@@ -373,7 +399,7 @@ class LinUCB:
         places = offered_in_each([*map(len, admitted)], among, exclude) if restricted else None
         release = self._curator.shown
         if release is not self._diagnosed:
-            self._diagnose(release)
+            self._warn_if_uninformed(release)
         chosen = picked_of_each(self._policy, release, admitted, places)
         pairs = zip(admitted, chosen, strict=True)
         actions = [actions[choice.index] for actions, choice in pairs]
@@ -383,14 +409,14 @@ class LinUCB:
             for (index, probability), one in zip(chosen, ids, strict=True)
         ]
 
-    def _diagnose(self, release: Release) -> None:
-        """Warn, once, if nothing is learned: there will be no release, or they do not help."""
+    def _warn_if_uninformed(self, release: Release) -> None:
+        """Warn, once, if little will be learned: releases come too late, or they do not help."""
         self._diagnosed = release
         if self._warned:
             return
-        found = diagnosis(release)
+        found = diagnosis(release, brief=True)
         plays_by_it = isinstance(self._policy, policies.PosteriorUCB)
-        if found.never or (plays_by_it and found.in_vain):
+        if found.never or (plays_by_it and (found.too_short or found.in_vain)):
             self._warned = True
             warnings.warn(str(found), UninformedWarning, stacklevel=3)
 
@@ -458,6 +484,7 @@ class LinUCB:
                 "rewards", f"has {len(values)} entries for {len(chosen)} actions; give one for each"
             )
         self._curator.observe(chosen, values, subjects)
+        self._curator.count_clipped(sets=[actions], rewards=values)
 
     def forget(self, decision: Decision | str) -> None:
         """Erase the action of a decision whose reward will not come."""

@@ -17,7 +17,7 @@ from benchmarks.real_data.clicks import clicks
 from benchmarks.real_data.coverage import WORLDS, coverage, held
 from benchmarks.real_data.data import MODELS, Labelled, Logged
 from benchmarks.real_data.insurance import insurance
-from benchmarks.real_data.records import cancer, digits
+from benchmarks.real_data.records import cancer, digits, norms
 from benchmarks.real_data.sizes import Sizes
 from benchmarks.speed.results import BenchSection
 from discreet.errors import ParameterError
@@ -33,6 +33,8 @@ TINY = Sizes(
     players=2,
     rounds=300,
     drawings=300,
+    stated_norms=(0.5, 2.0),
+    norm_rounds=400,
     views=2_000,
     worlds=3,
     world_rounds=400,
@@ -257,6 +259,19 @@ def test_the_clicks_section_finds_the_better_article_without_noise_and_repeats_i
     fixed = {row["rule"]: row["last_quarter"] for row in section.rows}
     assert fixed["uniform"] == pytest.approx(0.023)
     assert fixed["best fixed article"] == 0.05
+
+
+def test_the_norms_section_states_every_norm_beside_that_of_the_fit() -> None:
+    section = norms(replace(TINY, epsilons=(5.0, 1.0)), records())
+    check(section)
+    assert [(row["epsilon"], row["theta_norm"]) for row in section.rows] == [
+        (5.0, 0.5),
+        (5.0, 2.0),
+        (1.0, 0.5),
+        (1.0, 2.0),
+    ]
+    small, large = (row["of_the_fit"] for row in section.rows[:2])
+    assert large == pytest.approx(4 * small)
 
 
 def test_the_coverage_section_has_every_world_and_time() -> None:

@@ -130,7 +130,7 @@ def test_choices_that_are_all_uniform_learn_nothing() -> None:
 def test_a_plan_of_ours_has_its_own_keys_in_json_and_table(plan: list[str]) -> None:
     found = as_json(*plan)
     keys = {"releases", "gdp_mu", "column_norm", "gram_noise_std", "moment_noise_std"}
-    keys |= {"first_noise_scale", "last_noise_scale"}
+    keys |= {"first_noise_scale", "last_noise_scale", "half_gain_rows"}
     keys |= {"first_release_rows"} if plan == DEFAULT else set()
     assert set(found) == keys | {"variant", "guarantee"}
     table = CliRunner().invoke(app, plan).stdout
@@ -146,6 +146,20 @@ def test_a_plan_of_windows_has_the_figures_of_its_mechanism() -> None:
     assert found["column_norm"] == 1.0
     assert found["gram_noise_std"] == mechanism.noise.std
     assert found["releases"] == mechanism.schedule.count(10**6)
+
+
+def test_a_horizon_too_short_to_beat_chance_is_told() -> None:
+    found = as_json(*DEFAULT)
+    needed, first = found["half_gain_rows"], found["first_release_rows"]
+    assert first < needed
+    for horizon, told in ((first, True), (needed - 1, True), (needed, False)):
+        outcome = CliRunner().invoke(app, [*DEFAULT, f"--horizon={horizon}"])
+        sentence = f"within {horizon:,} rounds this learner will hardly choose better than chance"
+        assert (sentence in outcome.stderr) == told
+        assert f"about {needed:,} rows" in " ".join(outcome.stdout.split())
+    assert as_json(*DEFAULT, "--best=0.3")["half_gain_rows"] > needed
+    assert as_json(*DEFAULT, "--actions=100")["half_gain_rows"] != needed
+    assert "half_gain_rows" not in as_json(*PLAN)  # it plays for the worst case
 
 
 def test_a_horizon_before_the_first_release_is_told() -> None:

@@ -375,11 +375,30 @@ def test_a_learner_warns_exactly_once_if_there_will_be_no_release(tmp_path: Path
     restored = restarted(learner, tmp_path / "file")
     assert len(warned(play(restored, 1))) == 1  # a new process is told as well
     assert warned(play(LinUCB(UNIT, horizon=10, privacy=TARGET, policy=UCB()), 9)) == found
-    assert not warned(play(LinUCB(UNIT, horizon=first, privacy=TARGET), first - 1))
+    long = 2 * learner.mechanism.half_gain_rows
+    assert not warned(play(LinUCB(UNIT, horizon=long, privacy=TARGET), first - 1))
+
+
+def test_a_learner_warns_exactly_once_if_the_horizon_is_too_short_to_learn_much() -> None:
+    known = LinUCB(UNIT, horizon=10**6, privacy=TARGET).mechanism
+    first, needed = known.schedule.start, known.half_gain_rows
+    assert first < needed
+    for horizon, warns in ((first, 1), (needed - 1, 1), (needed, 0)):
+        learner = LinUCB(UNIT, horizon=horizon, privacy=TARGET)
+        found = warned(play(learner, 3))
+        assert len(found) == warns
+        assert learner.diagnosis.too_short == bool(warns)
+        assert ("hardly choose better than chance" in str(learner.diagnosis)) == bool(warns)
+    assert (
+        f"Within {needed - 1:,} rounds this learner will hardly choose better than chance"
+        in str(LinUCB(UNIT, horizon=needed - 1, privacy=TARGET).diagnosis)
+    )
+    proven = LinUCB(UNIT, horizon=first, privacy=TARGET, policy=UCB())
+    assert not warned(play(proven, 3))  # how soon it learns is not foretold
 
 
 def test_a_learner_warns_exactly_once_if_a_release_cannot_tell_actions_apart() -> None:
-    learner = LinUCB(UNIT, horizon=100, privacy=Privacy(epsilon=1e-3, delta=1e-6), variant=EARLY)
+    learner = LinUCB(UNIT, horizon=10**7, privacy=Privacy(epsilon=1e-3, delta=1e-6), variant=EARLY)
     assert not warned(play(learner, 3))  # none has been used before the first release
     found = warned(play(learner, 60))
     assert len(found) == 1
@@ -422,8 +441,12 @@ def test_the_diagnosis_says_what_can_be_expected() -> None:
     assert (found.release, found.rows, found.first_release) == (0, 0, first)
     assert (found.horizon, found.known, found.prior_share) == (10_000, 0.0, 1.0)
     assert found.distinguishes is False
+    assert found.verdict == "cannot have learned yet"
+    assert found.evidence is None
     assert str(found) == (
         f"No release yet: the first has {first} rows. Until then choices are no better than chance."
+        " To gain half of what the best choices gain over chance takes about "
+        f"{learner.mechanism.half_gain_rows} rows."
     )
     known = informed(rows=2_000)
     found = known.diagnosis

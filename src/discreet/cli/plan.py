@@ -21,6 +21,7 @@ from discreet.cli._options import (
     Shift,
     Tree,
     Variant,
+    counting,
 )
 
 
@@ -60,6 +61,17 @@ def plan(
             "bound that depends on it."
         ),
     ] = None,
+    actions: Annotated[
+        int,
+        counting("--actions", about="Number of actions in a decision set, for half_gain_rows."),
+    ] = 25,
+    best: Annotated[
+        float,
+        typer.Option(
+            help="Mean reward of a round's best action, as a share of the largest that the bounds "
+            "allow, for half_gain_rows."
+        ),
+    ] = 0.75,
     calibration: Calibration = None,
     tree: Tree = None,
     shift: Shift = None,
@@ -87,12 +99,16 @@ def plan(
         privacy=shared.privacy(row, epsilon, delta, contributions, neighbours),
         failure_prob=failure_prob,
         gap=gap,
+        n_actions=actions,
+        best=best,
     )
     if as_json:
         console.print_json(found)
     else:
         rest = {key: value for key, value in found.items() if key not in {"variant", "guarantee"}}
         console.print_table(f"plan: {variant}", ["quantity", "value"], list(rest.items()))
+        if "half_gain_rows" in found:
+            console.print_text(_outlook(found["half_gain_rows"], actions))
         console.print_text(found["guarantee"]["text"])
     if gap is not None and "gap_regret_bound" not in found:
         console.note(f"--gap is not used: variant {variant} has no regret theorem")
@@ -102,3 +118,21 @@ def plan(
             f"the first release would come after {first:,} rows, beyond the horizon: nothing would "
             "be learned; give a longer horizon or a larger epsilon"
         )
+    elif rounds is not None and "half_gain_rows" in found:
+        needed = found["half_gain_rows"]
+        if needed is None or needed > rounds:
+            console.note(
+                f"within {rounds:,} rounds this learner will hardly choose better than chance; use "
+                "fewer features, a larger epsilon or a longer horizon, and if each action has "
+                "features of its own, state them as blocks (Problem(blocks=...))"
+            )
+
+
+def _outlook(rows: int | None, actions: int) -> str:
+    """What half_gain_rows means."""
+    needed = "more than 10^12 rows" if rows is None else f"about {rows:,} rows"
+    return (
+        f"It takes {needed} until choices among {actions} actions gain half of what the best "
+        "choices gain over chance, if actions vary in all directions and they, the parameter and "
+        "the rewards are as large as stated; longer if actions are shorter or differ less."
+    )

@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import _checks as checks
 from discreet.curator import rows
 from discreet.curator import store as stores
+from discreet.curator._clipped import Clipped
 from discreet.curator._subjects import ERASED, Book, Count, Forgotten, Held, place
 from discreet.curator._under_way import Doubt, Past, Progress, Rows, Tail
 from discreet.curator.growing_ledger import GrowingLedger
@@ -108,6 +109,7 @@ class Curator:
         self.max_pending = checks.count("max_pending", max_pending)
         self.policy: dict[str, Any] | None = None  # stored with the rest, and not used here
         self._on_violation = rows.checked_choice(on_violation)
+        self.clipped = Clipped()  # in memory only
         self._supplied = supplied
         self._ledger = past.ledger
         self._records = Records(past.ledger.learner)
@@ -207,7 +209,9 @@ class Curator:
         """A bounded copy of a decision set, if there is a round left to play."""
         self._require_usable()
         self._require_rounds(1, self._rounds)
-        return self.bounded(actions)
+        found = self.bounded(actions)
+        self.count_clipped(sets=[actions])
+        return found
 
     def bounded(self, actions: ArrayLike) -> _F64:
         """A bounded copy of a decision set."""
@@ -217,7 +221,16 @@ class Curator:
         """Bounded read-only copies of decision sets, if there is a round left for each."""
         self._require_usable()
         self._require_rounds(len(sets), self._rounds)
-        return rows.bounded_sets(self.mechanism.setting.problem, sets, self._on_violation)
+        found = rows.bounded_sets(self.mechanism.setting.problem, sets, self._on_violation)
+        self.count_clipped(sets=sets)
+        return found
+
+    def count_clipped(
+        self, *, sets: Sequence[ArrayLike] = (), rewards: Sequence[object] = ()
+    ) -> None:
+        """Count what was scaled to its bound; of threads that do so at once one may be left out."""
+        if self._on_violation == "clip":
+            self.clipped = self.clipped.and_of(self.mechanism.setting.problem, sets, rewards)
 
     def open_decisions(
         self, actions: Sequence[_F64], subjects: Iterable[object] | None = None
@@ -254,6 +267,7 @@ class Curator:
         """
         owners = None if subjects is None else self._book.digests(subjects, len(pairs))
         self._enter(self._make, (self._rows_of, (pairs, owners)))
+        self.count_clipped(rewards=[reward for _, reward in pairs])
 
     def observe(
         self,

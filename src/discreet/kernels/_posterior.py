@@ -29,6 +29,7 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
 HALVINGS = 8  # of the prior's variance, at most, for choices
+DITHER = 0.3  # how wide tilts are unless stated, in deviations of the prior
 TILTS = 16  # that a release has; a power of two, so that shares of them are exact
 PRIOR, KNOWN = range(2)  # figures: the prior's variance, and how much is known of some direction
 _LEAST_KNOWN = 0.01  # of some direction's prior variance
@@ -77,7 +78,7 @@ def fill(
     if noise.gram_std == 0.0 and noise.moment_std == 0.0:
         precision[:, :] = gram / known.variance
         pull[:] = moment / known.variance
-        figures[KNOWN] = _share_known(prior * np.diag(precision).max())
+        figures[KNOWN] = share_known(prior * np.diag(precision).max())
     else:
         prior = _through_noise(gram, moment, noise, known, precision, pull, figures)
     for i in range(dim):
@@ -122,11 +123,11 @@ def _through_noise(
     stop = 0
     while stop < dim:
         start, stop = stop, _block_end(firsts, stop)
-        floor = _floor(noise, known, prior, stop - start)
+        floor = floor_of(noise, known, prior, stop - start)
         for i in range(start, stop):
             weight = values[i] / (known.variance * values[i] + floor)
             gain = prior * weight * values[i]  # precision, over what it was beforehand
-            figures[KNOWN] = max(figures[KNOWN], _share_known(gain))
+            figures[KNOWN] = max(figures[KNOWN], share_known(gain))
             for j in range(start, stop):
                 pull[j] += basis[j, i] * weight * along[i]
                 for k in range(start, j + 1):
@@ -144,7 +145,7 @@ def _block_end(firsts: I64, start: int) -> int:
 
 
 @kernel
-def _share_known(gain: float) -> float:
+def share_known(gain: float) -> float:
     """How much of a prior variance is gone if precision grew by ``gain`` times what it was."""
     return gain / (1.0 + gain)
 
@@ -166,7 +167,7 @@ def _gather(values: F64, std: float) -> None:
 
 
 @kernel
-def _floor(noise: Noise, known: Known, prior: float, size: int) -> float:
+def floor_of(noise: Noise, known: Known, prior: float, size: int) -> float:
     """The variance of privacy noise in u - M theta, in one direction of a block of this size.
 
     With b the block's part of theta: moment_std^2 + gram_std^2 (b^2 + b_i^2), on the average of
@@ -186,7 +187,7 @@ def _likeliest(values: F64, along: F64, noise: Noise, known: Known) -> float:
         stop = 0
         while stop < values.size:
             start, stop = stop, _block_end(known.firsts, stop)
-            floor = _floor(noise, known, prior, stop - start)
+            floor = floor_of(noise, known, prior, stop - start)
             for i in range(start, stop):
                 spread = known.variance * values[i] + floor + prior * values[i] * values[i]
                 likelihood -= 0.5 * (math.log(spread) + along[i] * along[i] / spread)

@@ -3,9 +3,14 @@
 import math
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from discreet.kernels._compiling import reproducible
 
 NEVER = 2**62  # later than any row
+
+I64 = NDArray[np.int64]
 
 
 class Timing(NamedTuple):
@@ -60,3 +65,23 @@ def count(timing: Timing, horizon: int) -> int:
             return releases + (horizon - rows) // max(1, following(timing, rows) - rows)
         rows = following(timing, rows)
     return releases
+
+
+@reproducible
+def milestones(timing: Timing, ratio: float, most: int, numbers: I64, rows: I64) -> int:
+    """Some releases, each with at least ``ratio`` more rows than the one before, from the first on.
+
+    Their numbers and rows are filled in, as many as there is room for, and none after release
+    ``most``. Returns how many.
+    """
+    found, target = 0, 0.0
+    now = following(timing, 0)
+    for number in range(1, most + 1):
+        if found == numbers.size or now == NEVER:
+            break
+        if now >= target:
+            numbers[found], rows[found] = number, now
+            target = now * (1.0 + ratio)
+            found += 1
+        now = following(timing, now)
+    return found

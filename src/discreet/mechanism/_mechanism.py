@@ -20,6 +20,7 @@ from discreet.kernels._noise import Noise
 from discreet.mechanism._confidence import Confidence, no_table, some_numbers
 from discreet.mechanism._cost import HasSteps, HasTwoScales, total_cost, total_trace
 from discreet.mechanism._grid import Grid
+from discreet.mechanism._prospects import Choices, half_gain_rows
 from discreet.mechanism._read_only import read_only
 from discreet.mechanism.noise.sources import NoiseSource
 from discreet.mechanism.schedules import Schedule, every_round
@@ -223,6 +224,15 @@ class Mechanism:
     def packed_size(self) -> int:
         """How many numbers a release's sums are: the blocks' lower triangles, and the moment."""
         return int(linalg.packed_size(self.firsts))
+
+    @cached_property
+    def half_gain_rows(self) -> int | None:
+        """About how many rows a learner that plays the posterior needs to do better than chance.
+
+        See `planning.half_gain_rows`, of which this is the usual case. None if it would be beyond
+        10^12 rows.
+        """
+        return half_gain_rows(self, Choices(self.setting.problem.dim))
 
     @cached_property
     def sharing(self) -> sums.Sharing:

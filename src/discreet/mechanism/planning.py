@@ -4,6 +4,7 @@ from typing import Any
 
 from discreet import _checks as checks
 from discreet import accounting, theory
+from discreet.mechanism import _prospects as prospects
 from discreet.mechanism._mechanism import Mechanism
 from discreet.mechanism.strategies import Windows
 from discreet.mechanism.variants import Named, calibrate
@@ -20,6 +21,8 @@ def plan(
     privacy: Privacy | None,
     failure_prob: float | None = None,
     gap: float | None = None,
+    n_actions: int = prospects.ACTIONS,
+    best: float = prospects.BEST,
 ) -> dict[str, Any]:
     """Calibration, bounds and regret of a variant, under the names that reports use.
 
@@ -35,6 +38,9 @@ def plan(
     one. Noise scales are
     those of what its filter makes of all releases so far. Neither has a regret theorem.
 
+    Variants with a confidence set of ours, and `nonprivate`, also have half_gain_rows; see the
+    function of that name. It is null in JSON if it is beyond 10^12.
+
     Args:
         variant: a row of the table of variants.
         problem: the stated bounds.
@@ -43,6 +49,8 @@ def plan(
         privacy: the target; None for variants that promise nothing.
         failure_prob: alpha, for all confidence statements together; the usual one if left out.
         gap: the suboptimality gap, for the bounds that depend on one.
+        n_actions: actions in a decision set, for half_gain_rows.
+        best: how good the best of them is, for half_gain_rows.
 
     Returns:
         The figures by name, the guarantee last.
@@ -66,8 +74,43 @@ def plan(
         found["leading_term"] = theory.minimax_scale(setting) * term
         if gap is not None:
             found["gap_leading_term"] = theory.gap_scale(setting, gap=gap) * term**2
+    if mechanism.policy == "posterior" or mechanism.bounds is None:
+        found["half_gain_rows"] = half_gain_rows(mechanism, n_actions=n_actions, best=best)
     found["guarantee"] = mechanism.guarantee.to_json()
     return found
+
+
+def half_gain_rows(
+    mechanism: Mechanism,
+    *,
+    n_actions: int = prospects.ACTIONS,
+    best: float = prospects.BEST,
+) -> int | None:
+    """After about how many rows a learner gains half of what the best choices gain over chance.
+
+    Chance is a uniform choice from the decision set, and the best choice is that of somebody who
+    knows the parameter. Before there are this many rows the learner gains less than half of the
+    difference in mean reward between the two, and soon after more. The number is worked out from
+    public things alone, for a learner that plays its posterior (`policies.PosteriorUCB`), under
+    these assumptions: actions and the parameter are as long as the stated bounds allow, rewards
+    scatter as much, and in each round one action is better than the others, which point anywhere.
+    If actions are shorter, or differ less, it takes longer (docs/prospects.md).
+
+    Args:
+        mechanism: the noise, the bounds and the release times, such as ``bandit.mechanism``.
+        n_actions: actions in a decision set, at least 2.
+        best: the mean reward of a round's best action, as a share of the largest that the bounds
+            allow: above 0, at most 1.
+
+    Returns:
+        The number of rows; None if it is beyond 10^12.
+
+    Raises:
+        ParameterError: a number is out of range, or the law of the noise is not known.
+    """
+    _ = mechanism.posterior_terms  # or an error that says why not
+    choices = prospects.Choices(mechanism.setting.problem.dim, n_actions, best)
+    return prospects.half_gain_rows(mechanism, choices)
 
 
 def _paper(mechanism: Mechanism, bounds: NoiseBounds, gap: float | None) -> dict[str, Any]:

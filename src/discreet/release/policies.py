@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _checks as checks
+from discreet.kernels import _posterior as kernel
 from discreet.mechanism import Mechanism
 from discreet.release._release import Release
 
@@ -67,7 +68,7 @@ class PosteriorUCB:
     _rule: ClassVar[tuple[float, float, float, float]]  # the four numbers, set below
     deviations: float = 0.75
     growth: float = 0.8
-    dither: float = 0.3
+    dither: float = kernel.DITHER
     uniform: float = 0.0
 
     def __post_init__(self) -> None:
