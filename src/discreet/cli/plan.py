@@ -79,6 +79,7 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show what the theory promises before there is any data: noise, bounds, regret."""
+    from discreet._checks import count
     from discreet.mechanism.planning import plan as planned
     from discreet.problem import Problem
 
@@ -99,7 +100,7 @@ def plan(
         privacy=shared.privacy(row, epsilon, delta, contributions, neighbours),
         failure_prob=failure_prob,
         gap=gap,
-        n_actions=actions,
+        n_actions=count("actions", actions, least=2),
         best=best,
     )
     if as_json:
