@@ -305,7 +305,7 @@ def test_the_command_prints_tables_or_json_and_draws(
 ) -> None:
     sizes = replace(TINY, theta_norms=(3.0,))
     monkeypatch.setitem(suite.SECTIONS, "cancer", (lambda _, *rest: cancer(sizes, *rest), records))
-    shown = CliRunner().invoke(app, ["--only", "cancer"])
+    shown = CliRunner(env={"COLUMNS": "160"}).invoke(app, ["--only", "cancer"])
     assert shown.exit_code == 0, shown.output
     assert "last quarter" in " ".join(shown.output.split())
     found = json.loads(
