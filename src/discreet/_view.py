@@ -12,16 +12,10 @@ from discreet.curator import _reading, rows
 from discreet.errors import ForkedStateError, ParameterError, ReadOnlyError, RewoundStateError
 from discreet.features import FeatureMap
 from discreet.learner import Place, _rule
-from discreet.mechanism import Mechanism
-from discreet.privacy import Guarantee
-from discreet.problem import Problem
 from discreet.release import Release, policies
 from discreet.release._card import privacy_card
-from discreet.release._diagnosis import Diagnosis, diagnosis
 from discreet.release._ranker import Deciding, fitting, rows_of
-from discreet.release.confidence import Region
 from discreet.release.ledger import Ledger
-from discreet.release.posterior import Posterior
 
 _F64 = NDArray[np.float64]
 
@@ -49,21 +43,6 @@ class View(Deciding):
         self._refreshing = threading.Lock()
 
     @property
-    def problem(self) -> Problem:
-        """The stated bounds."""
-        return self.mechanism.setting.problem
-
-    @property
-    def mechanism(self) -> Mechanism:
-        """The noise, its bounds and its setting."""
-        return self.release.mechanism
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is promised about everything the learner shows; prints as a sentence."""
-        return self.mechanism.guarantee
-
-    @property
     def policy(self) -> policies.Policy:
         """How a release becomes a choice."""
         return self._policy
@@ -85,21 +64,6 @@ class View(Deciding):
         return privacy_card(
             release.mechanism, learner=ledger.learner, releases=release.number, rows=release.rows
         )
-
-    @property
-    def confidence(self) -> Region:
-        """The confidence set that the release is proven to support."""
-        return self.release.confidence
-
-    @property
-    def posterior(self) -> Posterior:
-        """What the release says about the parameter: a model, and no theorem."""
-        return self.release.posterior
-
-    @property
-    def diagnosis(self) -> Diagnosis:
-        """How much the release says, in words and numbers."""
-        return diagnosis(self.release)
 
     def refresh(self) -> bool:
         """Look again, and take a later release if there is one.

@@ -13,12 +13,16 @@ from numpy.typing import NDArray
 
 from discreet.errors import NotFiniteError, ParameterError, RewoundStateError, ShapeError
 from discreet.features import FeatureMap
+from discreet.mechanism import Mechanism
+from discreet.privacy import Guarantee
 from discreet.problem import Problem
 from discreet.release import policies
+from discreet.release._diagnosis import Diagnosis, diagnosis
 from discreet.release._offered import Some, offered, picked
 from discreet.release._release import Release, fingerprint
+from discreet.release.confidence import Region
 from discreet.release.policies import Choice
-from discreet.release.posterior import Estimate
+from discreet.release.posterior import Estimate, Posterior
 
 __all__ = ["Ranker"]
 
@@ -37,6 +41,36 @@ class Deciding(ABC):
     @abstractmethod
     def policy(self) -> policies.Policy:
         """How a release becomes a choice."""
+
+    @property
+    def problem(self) -> Problem:
+        """The stated bounds."""
+        return self.mechanism.setting.problem
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The noise, its bounds and its setting."""
+        return self.release.mechanism
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised about everything the learner shows; prints as a sentence."""
+        return self.mechanism.guarantee
+
+    @property
+    def confidence(self) -> Region:
+        """The confidence set that the release is proven to support."""
+        return self.release.confidence
+
+    @property
+    def posterior(self) -> Posterior:
+        """What the release says about the parameter: a model, and no theorem."""
+        return self.release.posterior
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """How much the release says, in words and numbers."""
+        return diagnosis(self.release)
 
     @abstractmethod
     def _rows(self, actions: Any, context: Mapping[str, Any] | None) -> _F64:  # noqa: ANN401
