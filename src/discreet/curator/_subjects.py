@@ -139,7 +139,7 @@ def count_of(place: int, contents: bytes, cap: int) -> Count:
 class Book:
     """What is known of people: applied changes only.
 
-    Memory: about 200 bytes for each person who has given a row.
+    Memory: about 160 bytes for each person who has given a row.
 
     Attributes:
         cap: how many rows of one person may count.

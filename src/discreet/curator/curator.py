@@ -88,7 +88,7 @@ class Curator:
 
     State: O(d^2) for each buffer or level of the sums and O(d) for each action that waits, at most
     ``max_pending`` of them; beyond that the oldest is given up, with a warning. O(d) for each row
-    of a subject in the open batch, and some 200 bytes for each subject. The ledger grows by 72
+    of a subject in the open batch, and some 160 bytes for each subject. The ledger grows by 72
     bytes for each release.
     """
 
