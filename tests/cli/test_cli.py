@@ -345,3 +345,15 @@ def test_importing_the_package_is_light() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout == "set()\n"
+
+
+def test_a_memory_and_a_world_that_changes_can_be_asked_for() -> None:
+    asked = [*FEW, "--rounds=300", "--memory=100"]
+    still, flipped = as_json(*asked), as_json(*asked, "--flip=100")
+    assert still["memory"] == flipped["memory"] == 100
+    assert still["pseudo_regret"]["curve"][0] == flipped["pseudo_regret"]["curve"][0]
+    assert still["pseudo_regret"]["mean"] != flipped["pseudo_regret"]["mean"]
+    assert as_json(*asked, "--turn=100")["pseudo_regret"]["mean"] > 0
+    assert as_json(*FEW)["memory"] is None
+    both = CliRunner().invoke(app, [*asked, "--flip=5", "--turn=5"])
+    assert both.exit_code != 0

@@ -228,8 +228,8 @@ def test_until_the_memory_is_full_nothing_is_forgotten(known: dict[str, float]) 
     np.testing.assert_allclose(found[:, : windows.FIGURES], plain.figures(numbers), rtol=1e-9)
 
 
-def test_no_memory_is_windows_to_the_last_bit() -> None:
-    """The reference is the filter as it was before there were memories, for one entry."""
+def test_without_a_memory_the_filter_is_the_plain_one() -> None:
+    """With covariances as matrices, for one entry. To the last bit: see test_windows.py."""
     known, schedule = Filter(variance=1.0, draw=90.0, share=0.25, full=40.0), hybrid(start=10)
     seen = np.random.default_rng(0).normal(size=50)
     ends = times(schedule, 50)

@@ -373,6 +373,9 @@ print(hashlib.sha256(public.tobytes() + figures.tobytes()).hexdigest())
 """
 
 
+_KNOWN = "16a2f92d7d948ced36c00c92a20e3cf1043621fca9924062279d0c0980a7e925"
+
+
 def test_the_filter_is_the_same_to_the_last_bit_on_another_processor(tmp_path: Path) -> None:
     """One without fused multiply-add, say: a learner may be loaded there after a crash."""
     here = {"NUMBA_CACHE_DIR": str(tmp_path / "here")}
@@ -391,7 +394,8 @@ def test_the_filter_is_the_same_to_the_last_bit_on_another_processor(tmp_path: P
         ).stdout
         for settings in (here, plain)
     }
-    assert len(found) == 1
+    # As it was before windows could have a memory: stored learners depend on every bit of it.
+    assert found == {f"{_KNOWN}\n".encode()}
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1.0001, 1.5, 2.0, 2.0001, 777.7, 1e12])
