@@ -414,9 +414,14 @@ class LinUCB:
         self._diagnosed = release
         if self._warned:
             return
+        mechanism = self.mechanism
+        if not (
+            isinstance(self._policy, policies.PosteriorUCB)
+            or mechanism.schedule.after(0) > mechanism.setting.horizon
+        ):
+            return
         found = diagnosis(release, brief=True)
-        plays_by_it = isinstance(self._policy, policies.PosteriorUCB)
-        if found.never or (plays_by_it and (found.too_short or found.in_vain)):
+        if found.never or found.too_short or found.in_vain:
             self._warned = True
             warnings.warn(str(found), UninformedWarning, stacklevel=3)
 

@@ -74,14 +74,18 @@ def milestones(timing: Timing, ratio: float, most: int, numbers: I64, rows: I64)
     Their numbers and rows are filled in, as many as there is room for, and none after release
     ``most``. Returns how many.
     """
-    found, target = 0, 0.0
+    found, target, number = 0, 0.0, 1
     now = following(timing, 0)
-    for number in range(1, most + 1):
-        if found == numbers.size or now == NEVER:
-            break
+    while number <= most and found < numbers.size and now != NEVER:
         if now >= target:
             numbers[found], rows[found] = number, now
             target = now * (1.0 + ratio)
             found += 1
-        now = following(timing, now)
+        after = following(timing, now)
+        if after - now == timing.batch:  # steps do not grow any more, so many can be taken at once
+            further = max(0, int(min((target - after) / timing.batch, float(most - number))))
+            number += further
+            after = min(after + further * (after - now), NEVER)
+        now = after
+        number += 1
     return found

@@ -4,7 +4,7 @@ Nothing here holds or sees a row. A `Mechanism` is public and travels with every
 """
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -232,7 +232,7 @@ class Mechanism:
         See `planning.half_gain_rows`, of which this is the usual case. None if it would be beyond
         10^12 rows.
         """
-        return half_gain_rows(self, Choices(self.setting.problem.dim))
+        return _half_gain_rows(self)
 
     @cached_property
     def sharing(self) -> sums.Sharing:
@@ -308,3 +308,9 @@ class Mechanism:
     def levels(self) -> int:
         """How many levels the tree has; 0 without one."""
         return self.sharing.levels
+
+
+@lru_cache(maxsize=64)
+def _half_gain_rows(mechanism: Mechanism) -> int | None:
+    """For mechanisms that are equal, such as those of many learners, it is worked out once."""
+    return half_gain_rows(mechanism, Choices(mechanism.setting.problem.dim))
