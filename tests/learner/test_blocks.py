@@ -5,11 +5,11 @@ import pytest
 
 from discreet import LinUCB, Problem
 from discreet.curator.store import Place
-from discreet.errors import ParameterError
+from discreet.errors import OutOfBoundsError
 from discreet.kernels import _linalg as linalg
 from discreet.mechanism.noise.sources import SystemNoise
 from discreet.mechanism.variants import Named, named
-from helpers import TARGET, assert_same, learner_for, noise_of, restarted, target
+from helpers import EARLY, TARGET, learner_for, noise_of, restarted, target
 
 BLOCKS = (2, 1, 3)
 BOUNDS = {"action_norm": 1, "reward_bound": 1, "theta_norm": 1}
@@ -102,7 +102,7 @@ def test_a_row_in_two_blocks_is_refused_and_changes_nothing() -> None:
     wide = np.zeros((1, 6))
     wide[0, 1] = wide[0, 2] = 0.5
     for call in (lambda: learner.observe(wide, [0.5]), lambda: learner.choose(wide)):
-        with pytest.raises(ParameterError, match="more than one of the 3 stated blocks"):
+        with pytest.raises(OutOfBoundsError, match="more than one of the 3 stated blocks"):
             call()
     assert learner.release is shown
     assert learner.rows == ROWS
@@ -119,15 +119,17 @@ def test_a_stored_learner_with_blocks_goes_on_as_it_was(
         noise=noise_of(private_variant),
         path=place,
     )
-    played(learner)
+    shown, head = played(learner).release, learner.ledger.head
     again = restarted(learner, place)
-    assert_same(again, learner)
+    assert again.ledger.head == head
+    np.testing.assert_array_equal(again.release.gram, shown.gram)
+    np.testing.assert_array_equal(again.release.moment, shown.moment)
     assert not again.release.gram[~inside()].any()
     again.observe(actions(3), [0.1, 0.2, 0.3])
     assert again.rows == ROWS + 3
 
 
 def test_the_posterior_knows_blocks_to_be_independent() -> None:
-    posterior = played(learner_for(named("windows"), IN_BLOCKS)).release.posterior
+    posterior = played(learner_for(EARLY, IN_BLOCKS)).release.posterior
     assert not posterior.covariance[~inside()].any()
-    assert posterior.covariance[inside()].all()
+    assert posterior.known > 0

@@ -204,6 +204,7 @@ def test_a_plan_says_what_the_mechanism_has() -> None:
         "moment_noise_std": mechanism.noise.moment_std,
         "first_noise_scale": pytest.approx(norms[0]),
         "last_noise_scale": pytest.approx(norms[1]),
+        "half_gain_rows": mechanism.half_gain_rows,
     }
     assert guarantee == mechanism.guarantee.to_json()
 

@@ -95,7 +95,7 @@ def test_the_posterior_of_a_release_is_the_kernels_on_its_sums_without_the_shift
     mechanism, dim = found.mechanism, DIM
     law = mechanism.law
     noise = kernel.Noise(found.spread * law.scale, found.spread * law.moment_scale, found.weight)
-    known = kernel.Known(1.0, 1.0, 1.0, 2.0 / dim, np.array([0, dim]), kernel.HALVINGS)
+    known = kernel.Known(1.0, 1.0, 1.0, 2.0 / dim, mechanism.firsts, kernel.HALVINGS)
     lower, weights, centre, figures = np.zeros((3, 3)), np.zeros(3), np.zeros(3), np.zeros(2)
     gram = found.gram - mechanism.shift * np.eye(dim)
     assert (mechanism.shift > 0) == (name in {"gaussian", "nonprivate"})
