@@ -105,7 +105,7 @@ class View(Deciding):
             "discreet.load if there is none",
         )
 
-    learn_many = observe = forget = save = choose_many = learn
+    learn_many = observe = forget = forget_subject = save = choose_many = learn
 
     def _rows(self, actions: Any, context: Mapping[str, Any] | None) -> _F64:  # noqa: ANN401
         choice = rows.checked_choice(self._shown.document["on_violation"])

@@ -1,6 +1,7 @@
 """People who come more than once: how many of their rows count, and how they are forgotten."""
 
 import contextlib
+import enum
 import os
 import secrets
 import threading
@@ -279,6 +280,27 @@ def test_an_id_is_the_same_in_any_type(problem: Problem) -> None:
     assert bandit.over_cap == 7
 
 
+class Name(str, enum.Enum):  # noqa: UP042  # a StrEnum prints as its text; this does not
+    """Equal to a text, and prints as something else."""
+
+    SEVEN = "7"
+
+
+class Raw(bytes):
+    """The same of bytes."""
+
+    def __bytes__(self) -> bytes:
+        return b"something else"
+
+
+@pytest.mark.parametrize("same", [Name.SEVEN, Raw(b"7")], ids=["text", "bytes"])
+def test_an_id_is_what_it_is_and_not_what_it_prints_as(same: str | bytes, problem: Problem) -> None:
+    bandit = LinUCB(problem, horizon=99, privacy=TARGET)
+    bandit.observe(np.zeros((2, 3)), [0.0] * 2, subjects=["7", same])
+    assert bandit.over_cap == 1
+    assert bandit.forget_subject(same).in_batch == 1
+
+
 BAD = [1.5, True, None, ["x"], {"x": 1}, float("nan"), np.float64(1.0), "", b"", object()]
 
 
@@ -302,7 +324,13 @@ def test_what_is_no_id_is_refused(bad: object, problem: Problem) -> None:
 
 
 @pytest.mark.parametrize(
-    ("subjects", "kind"), [(["x"], ShapeError), ("xyz", ParameterError), ({}, ParameterError)]
+    ("subjects", "kind"),
+    [
+        (["x"], ShapeError),
+        ("xyz", ParameterError),
+        ({}, ParameterError),
+        ({"x", "y", "z"}, ParameterError),  # in no order
+    ],
 )
 def test_there_is_one_subject_for_each_row(
     subjects: object, kind: type[DiscreetError], problem: Problem

@@ -154,6 +154,7 @@ def test_nothing_can_be_learned_from_a_view(tmp_path: Path, problem: Problem) ->
         lambda: view.learn_many([(decision, 0.5)]),
         lambda: view.observe(np.eye(3), [0, 0, 0]),
         lambda: view.forget(decision),
+        lambda: view.forget_subject("somebody"),
         view.save,
         lambda: view.choose_many([np.eye(3)]),
     ):

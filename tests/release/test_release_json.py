@@ -65,7 +65,10 @@ def altered(document: dict[str, Any]) -> list[Any]:
     more["gram"].append([[1.0]])
     wide = copy.deepcopy(document)
     wide["gram"][0] = [[1.0, 2.0, 3.0]]
-    return [*found, other, more, wide]
+    huge = copy.deepcopy(document)  # nothing of that size may be allocated
+    huge["mechanism"]["setting"]["problem"].update(dim=10**6, blocks=[10**6])
+    long = [{**document, name: 2**70} for name in ("number", "rows")]
+    return [*found, other, more, wide, huge, *long]
 
 
 def test_anything_else_is_refused() -> None:

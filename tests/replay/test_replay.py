@@ -272,6 +272,28 @@ def test_it_can_go_on_from_where_it_was_saved(path: Path, tmp_path: Path) -> Non
         replayed(path, save=place)
 
 
+def test_a_person_of_the_log_is_known_when_it_goes_on(path: Path, tmp_path: Path) -> None:
+    log, place = log_at(path, subject="user"), tmp_path / "learner"
+    target = replace(TARGET, contributions_per_user=3)
+    found = replay(log, privacy=target, features=FEATURES, save=place)
+    parts = parts_of(Reader(log), train=0.7, seed=0, most=3, clip=False, ids=False, chunk=999)
+    someone = int(np.flatnonzero(parts.assigned == LEARN)[0]) // 2  # has two rows in the log
+    found.learner.close()
+    with discreet.load(place) as again:
+        for beyond in (0, 1, 2):
+            offered = again.choose(
+                FEATURES({"kind": "young"}, list(ACTIONS)), subject=f"u{someone}"
+            )
+            again.learn(offered, 0.5)
+            assert again.over_cap == beyond
+
+
+def test_released_values_are_for_as_many_rows_as_people_have(path: Path) -> None:
+    two, log = replace(TARGET, contributions_per_user=2), log_at(path, subject="user")
+    with pytest.raises(ParameterError, match=r"value_privacy: .* give both the same"):
+        replay(log, privacy=two, features=FEATURES, value_privacy=TARGET, clip=5.0)
+
+
 def test_a_cell_is_read_by_itself() -> None:
     assert numbers_of(["1", "2.5"]).tolist() == [1.0, 2.5]
     with_gap = numbers_of(["1", "", "3"])

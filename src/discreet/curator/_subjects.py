@@ -13,6 +13,7 @@ import operator
 import secrets
 import struct
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NamedTuple
@@ -177,8 +178,10 @@ class Book:
         """
         if subjects is None:
             return None
-        if isinstance(subjects, str | bytes | Mapping):
-            raise ParameterError("subjects", "is one id or a mapping; give a list with an id each")
+        if isinstance(subjects, str | bytes | Mapping | AbstractSet):
+            raise ParameterError(
+                "subjects", "is one id, a mapping or a set; give a list with an id for each row"
+            )
         found = subjects.tolist() if isinstance(subjects, np.ndarray) else list(subjects)
         if not isinstance(found, list) or len(found) != count:
             many = len(found) if isinstance(found, list) else "no"
@@ -215,10 +218,11 @@ class Book:
 
 def _bytes_of(subject: object) -> bytes:
     """The bytes of an id of a kind that is less usual; a refusal does not quote it."""
+    # What it is and not what it prints as: a member of an enumeration of texts is that text.
     if isinstance(subject, str):
-        return str(subject).encode("utf-8", "surrogatepass")
+        return str.encode(subject, "utf-8", "surrogatepass")
     if isinstance(subject, bytes):
-        return bytes(subject)
+        return memoryview(subject).tobytes()
     try:
         if isinstance(subject, bool | np.bool_):
             raise TypeError

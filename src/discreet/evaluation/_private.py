@@ -51,10 +51,10 @@ class PrivateValues:
     has more rows than stated, memory grows with the number of people. What is inside before
     `release` is secret, and cannot be copied or pickled.
 
-    The guarantee takes it that a policy's probabilities for a round do not depend on other people's
-    rows of this log, unless through releases with a guarantee of their own, which then adds up with
-    this one. The values of a policy that was learned without privacy from the same log are not
-    covered.
+    The guarantee takes it that a policy's probabilities for a round, and the propensities, do not
+    depend on other people's rows of this log, unless through releases with a guarantee of their
+    own, which then adds up with this one. Propensities that were estimated from the log depend on
+    them. The values of a policy that was learned without privacy from the same log are not covered.
 
     Args:
         policies: names of the policies that are evaluated side by side. They share the budget.

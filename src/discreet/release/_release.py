@@ -23,6 +23,7 @@ from discreet.release.posterior import Posterior, posterior
 F64 = NDArray[np.float64]
 
 _FORMAT = "discreet-release-1"
+_STRANGE = (AttributeError, MemoryError, RecursionError, struct.error)  # of hostile documents
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -106,7 +107,7 @@ class Release:
         """
         try:
             return cls._read(document)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        except (LookupError, TypeError, ValueError, ArithmeticError, *_STRANGE) as error:
             raise ParameterError(
                 "document", "is no release, or was altered; get it again from where it was shown"
             ) from error
@@ -120,14 +121,17 @@ class Release:
             raise ValueError("another format")
         mechanism = _codec.from_json(entry["mechanism"])
         dim, parts = mechanism.setting.problem.dim, _parts(mechanism)
-        gram, moment = np.zeros((dim, dim)), np.array(entry["moment"], dtype=np.float64)
+        moment = np.array(entry["moment"], dtype=np.float64)
+        if moment.shape != (dim,):  # before anything of a size that is only said is allocated
+            raise ValueError("another shape")
+        gram = np.zeros((dim, dim))
         for part, block in zip(parts, entry["gram"], strict=True):
             found = np.array(block, dtype=np.float64)
             if found.shape != gram[part, part].shape:
                 raise ValueError("another shape")
             gram[part, part] = found
-        if moment.shape != (dim,) or not (np.isfinite(gram).all() and np.isfinite(moment).all()):
-            raise ValueError("another shape")
+        if not (np.isfinite(gram).all() and np.isfinite(moment).all()):
+            raise ValueError("not finite")
         release = cls(
             number=checks.count("number", entry["number"], least=0),
             rows=checks.count("rows", entry["rows"], least=0),

@@ -72,6 +72,7 @@ class Rounds(NamedTuple):
         rewards: within the bounds, shape (n,).
         propensities: shape (n,).
         rows: which rows of the log these are, from 0, shape (n,).
+        subjects: whose rounds these are, if that was asked for.
     """
 
     contexts: dict[str, Cells]
@@ -79,14 +80,16 @@ class Rounds(NamedTuple):
     rewards: F64
     propensities: F64
     rows: I64
+    subjects: list[str] | None = None
 
     def pieces(self, most: int) -> "Iterator[Rounds]":
         """The same, no more than so many at a time."""
         for start in range(0, self.rows.size, most):
             rows = slice(start, start + most)
             contexts = {name: cells[rows] for name, cells in self.contexts.items()}
-            arrays: tuple[Any, ...] = self[1:]
-            yield Rounds(contexts, *(array[rows] for array in arrays))
+            arrays: tuple[Any, ...] = self[1:-1]
+            subjects = None if self.subjects is None else self.subjects[rows]
+            yield Rounds(contexts, *(array[rows] for array in arrays))._replace(subjects=subjects)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +159,7 @@ class Reader:
         return names  # type: ignore[return-value]  # none is None
 
     def rounds(
-        self, terms: Terms, part: Callable[[int, int], Flags], last: int
+        self, terms: Terms, part: Callable[[int, int], Flags], last: int, *, subjects: bool = False
     ) -> Iterator[Rounds]:
         """The rounds of one part of the log, chunk by chunk.
 
@@ -164,6 +167,7 @@ class Reader:
             terms: what rows are checked against.
             part: which of some rows are in this part, given the first and how many they are.
             last: no row from this one on is.
+            subjects: whether to say whose rounds they are, if the log does.
 
         Yields:
             Rounds, all of them checked.
@@ -172,7 +176,7 @@ class Reader:
             DiscreetError: A row cannot be used; the message says which.
         """
         log, start = self.log, 0
-        named = (log.action, log.reward, log.propensity)
+        named = (log.action, log.reward, log.propensity, log.subject if subjects else None)
         wanted = dict.fromkeys([*(name for name in named if name), *terms.contexts])
         for count, columns in self.table.chunks(list(wanted), terms.chunk):
             if start >= last:
@@ -203,7 +207,10 @@ class Reader:
             for name, numeric in terms.contexts.items()
         }
         bounded = np.clip(rewards, terms.low, terms.high)
-        return Rounds(contexts, actions, bounded, propensities, rows)
+        subjects = None
+        if self.log.subject in columns:  # `parts_of` has seen that none is missing
+            subjects = [name or "" for name in columns[self.log.subject].texts()]
+        return Rounds(contexts, actions, bounded, propensities, rows, subjects)
 
     def _places(self, column: Column, actions: Sequence[str], rows: I64) -> I64:
         names, codes = column.factored()

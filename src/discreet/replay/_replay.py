@@ -112,6 +112,8 @@ def replay(
     exact = Values(compared.COMPARED, low=low, high=high, clip=clip)
     logged = Values([compared.LOGGED], low=low, high=high)
     private = _private_values(value_privacy, low, high, clip, noise_source)
+    if log.subject is not None and value_privacy is not None:
+        _require_as_many(privacy, value_privacy)
     checks.probability("level", level)
     half = (high - low) / 2
     theta_norm = _THETA_NORM * half if theta_norm is None else theta_norm
@@ -213,7 +215,7 @@ class _Work:
                 rounds.contexts, list(ids[rounds.actions]), actions=self._catalogue.records
             )
             rewards = np.clip(rounds.rewards - self.centre, -self._half, self._half)
-            bandit.observe(rows, rewards)
+            bandit.observe(rows, rewards, subjects=rounds.subjects)
             without.add(rows, rewards, rounds.actions, rounds.propensities)
             self._report(len(rewards))
         return without
@@ -261,7 +263,8 @@ class _Work:
 
     def _rounds(self, part: int) -> Iterator[Rounds]:
         rows = partial(self._parts.mask, part)
-        return self._reader.rounds(self._terms, rows, self._parts.last(part))
+        last = self._parts.last(part)
+        return self._reader.rounds(self._terms, rows, last, subjects=part == LEARN)
 
     def _report(self, rows: int) -> None:
         self._done += rows
@@ -272,6 +275,16 @@ class _Work:
 def _require_privacy(parameter: str, given: object) -> None:
     if not isinstance(given, Privacy):
         raise ParameterError(parameter, "must be Privacy(epsilon=..., delta=...)")
+
+
+def _require_as_many(privacy: Privacy, value_privacy: Privacy) -> None:
+    """A person has as many rows as the learner's target says, whichever part they are in."""
+    if value_privacy.contributions_per_user < privacy.contributions_per_user:
+        raise ParameterError(
+            "value_privacy",
+            f"counts contributions_per_user={value_privacy.contributions_per_user}, and people "
+            f"have up to {privacy.contributions_per_user} rows here; give both the same",
+        )
 
 
 def _private_values(
