@@ -7,6 +7,7 @@ import secrets
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -743,3 +744,35 @@ def test_a_privacy_target_for_people_who_come_several_times(problem: Problem) ->
     privacy = Privacy(epsilon=1.0, delta=1e-6, contributions_per_user=5)
     bandit = LinUCB(problem, horizon=99, privacy=privacy)
     assert bandit._curator._book.cap == 5
+
+
+def test_a_row_that_is_released_while_its_person_is_forgotten_leaves_the_store(
+    problem: Problem, tmp_path: Path
+) -> None:
+    path = tmp_path / "learner"
+    bandit = LinUCB(problem, horizon=10_000, privacy=TARGET, variant=EARLY, path=path)
+    row = np.array([[0.12345, 0.54321, 0.0]])
+    bandit.observe(row, [0.75], subjects=[NAME])
+    held = bandit._curator
+    led, due = held._led, held._sums.position.due
+
+    def interleaved(work: Callable[[], None]) -> None:
+        """Another thread's rows make a release between the two halves of forgetting."""
+        led(work)
+        rest = due - bandit.rows
+        if rest > 0:
+            other = threading.Thread(
+                target=bandit.observe, args=(np.zeros((rest, 3)), [0.0] * rest)
+            )
+            other.start()
+            other.join()
+
+    held._led = interleaved
+    try:
+        found = bandit.forget_subject(NAME)
+    finally:
+        del held._led
+    assert found == Forgotten(0, 0, 1)
+    stored = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert row[0, :1].tobytes() not in stored
+    bandit.close()

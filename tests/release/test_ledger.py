@@ -13,7 +13,7 @@ from dp_accounting import rdp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet import LinUCB, Problem
+from discreet import LinUCB, Problem, privacy_card, variants
 from discreet import _canonical as canonical
 from discreet.curator import growing_ledger
 from discreet.curator.growing_ledger import GrowingLedger
@@ -363,8 +363,10 @@ def test_ledgers_of_other_learners_or_cards_are_not_compared() -> None:
 
 def test_a_release_is_known_by_its_values() -> None:
     gram, moment = np.eye(2), np.array([0.5, -0.0])
-    release = SimpleNamespace(number=1, rows=4, gram=gram, moment=moment)
-    ledger = GrowingLedger(CARD)
+    problem = Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+    mechanism = variants.calibrate("tight", problem, horizon=64, privacy=TARGET)
+    release = SimpleNamespace(number=1, rows=4, gram=gram, moment=moment, mechanism=mechanism)
+    ledger = GrowingLedger(privacy_card(mechanism))
     ledger.append(1, 4, fingerprint(release))
     assert ledger.holds(release)
     for change in (

@@ -61,6 +61,10 @@ def altered(document: dict[str, Any]) -> list[Any]:
         found += [{**document, name: wrong} for wrong in (None, "x", [], {}, -1.5, [[[1e400]]])]
     other = copy.deepcopy(document)
     other["moment"][0] = float(np.nextafter(other["moment"][0], 9))
+    narrow = {**document, "spread": 1e-9}
+    heavy = {**document, "weight": 2 * document["weight"]}
+    later = {**document, "number": document["number"] + 1}
+    found += [narrow, heavy, later]
     more = copy.deepcopy(document)
     more["gram"].append([[1.0]])
     wide = copy.deepcopy(document)
@@ -76,3 +80,12 @@ def test_anything_else_is_refused() -> None:
     for wrong in altered(document):
         with pytest.raises(ParameterError, match="is no release, or was altered"):
             Release.from_json(wrong)
+
+
+def test_a_ledger_knows_another_mechanism_by_its_card() -> None:
+    learner = blocky()
+    release = learner.release
+    assert learner.ledger.holds(Release.from_json(release.to_json()))
+    document = release.to_json()
+    document["mechanism"]["guarantee"]["contributions_per_user"] = 3
+    assert not learner.ledger.holds(Release.from_json(document))

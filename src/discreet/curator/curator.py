@@ -312,6 +312,12 @@ class Curator:
         if self._store.durable:
             self._enter(self._led, store_sums)
         self._enter(lambda request: self._make(request, alone=True), (stage, None))
+        if self._store.durable and self._head.summed < self._sums.position.released:
+            # Another thread made a release in between, perhaps with a row of this person.
+            try:
+                self._enter(self._led, store_sums)
+            except StoreError:  # the person is forgotten all the same
+                self._compact_at = 0  # the next commit tries again
         return found[-1]
 
     # Where it is stored

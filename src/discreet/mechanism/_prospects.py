@@ -129,7 +129,7 @@ def _followed(mechanism: "Mechanism", choices: Choices, reach: int) -> Iterator[
     numbers, rows = _milestones(mechanism, reach)
     square = mechanism.setting.problem.action_norm**2
     before, total, now = 0, 0.0, choices.uniform
-    for at, (spread, weight) in enumerate(zip(*_amounts(mechanism, numbers, rows), strict=True)):
+    for at, (spread, weight) in enumerate(zip(*amounts_at(mechanism, numbers, rows), strict=True)):
         held = int(rows[at])
         total += now * (held - before)
         information = float(weight) * square
@@ -149,7 +149,7 @@ def _milestones(mechanism: "Mechanism", reach: int) -> tuple[I64, I64]:
     return numbers[:kept], rows[:kept]
 
 
-def _amounts(mechanism: "Mechanism", numbers: I64, rows: I64) -> tuple[F64, F64]:
+def amounts_at(mechanism: "Mechanism", numbers: I64, rows: I64) -> tuple[F64, F64]:
     """How much noise releases hold, in multiples of one draw, and what their rows weigh.
 
     Noise after the horizon is taken to be as large as at its end.

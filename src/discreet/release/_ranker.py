@@ -238,7 +238,8 @@ class Ranker(Deciding):
         """Decide from a later release from now on.
 
         Args:
-            release: of the same learner.
+            release: of the same learner. That is for you to see to, with its ledger: here only the
+                mechanism is compared, which another learner may have as well.
 
         Returns:
             Whether it is later than the one before; False if it is the same.

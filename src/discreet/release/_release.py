@@ -15,6 +15,7 @@ from discreet import _canonical, _tables
 from discreet import _checks as checks
 from discreet.errors import ParameterError
 from discreet.mechanism import Mechanism, _codec
+from discreet.mechanism._prospects import amounts_at
 from discreet.mechanism._read_only import read_only
 from discreet.privacy import Guarantee
 from discreet.release.confidence import Region, region
@@ -99,6 +100,9 @@ class Release:
     def from_json(cls, document: Mapping[str, Any] | str | bytes) -> Self:
         """The release of a document, if it fits together and to its digest.
 
+        Whether it is a release of some learner, and the mechanism that learner's, only the
+        learner's ledger can say: `Ledger.holds`.
+
         Args:
             document: what `to_json` gives, or that as text.
 
@@ -143,7 +147,22 @@ class Release:
         )
         if entry["digest"] != fingerprint(release):
             raise ValueError("another digest")
+        release._require_public_facts()
         return release
+
+    def _require_public_facts(self) -> None:
+        """ValueError unless rows, spread and weight are what number and mechanism make them."""
+        schedule = self.mechanism.schedule
+        earlier = schedule.count(self.rows - 1) if self.rows else -1
+        if schedule.count(self.rows) != self.number or (earlier == self.number):
+            raise ValueError("no release has so many rows")
+        expected = (0.0, float(self.rows))
+        if self.number:
+            numbers, rows = np.array([self.number]), np.array([self.rows])
+            spreads, weights = amounts_at(self.mechanism, numbers, rows)
+            expected = (float(spreads[0]), float(weights[0]))
+        if not np.allclose((self.spread, self.weight), expected, rtol=1e-6, atol=0.0):
+            raise ValueError("another amount of noise")
 
     def __repr__(self) -> str:
         return (

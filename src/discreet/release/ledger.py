@@ -22,12 +22,14 @@ from discreet.errors import (
     ForkedStateError,
     ParameterError,
 )
+from discreet.release._card import privacy_card
 from discreet.release._release import Release, fingerprint
 
 __all__ = ["Entry", "Ledger", "fingerprint"]
 
 FORMAT = "discreet-ledger"
 VERSION = 1
+_OF_ONE_MOMENT = {"discreet", "learner", "releases", "rows"}  # on a card, and not of a mechanism
 MOST_ROWS = 2**62  # a release has fewer
 
 _PACKED = struct.Struct("<Q32s")  # rows and sha256; the number is the place
@@ -294,11 +296,15 @@ class Ledger:
         return shared
 
     def holds(self, release: Release) -> bool:
-        """Whether the ledger has this release, with these values."""
+        """Whether the ledger has this release, with these values and this mechanism."""
         if not 1 <= release.number <= len(self):
             return False
         entry = self.entries[release.number - 1]
-        return (entry.rows, entry.sha256) == (release.rows, fingerprint(release))
+        if (entry.rows, entry.sha256) != (release.rows, fingerprint(release)):
+            return False
+        own, stated = privacy_card(release.mechanism), self.card
+        shared = (own.keys() & stated.keys()) - _OF_ONE_MOMENT
+        return all(canonical.dump(own[key]) == canonical.dump(stated[key]) for key in shared)
 
     def dp_event(self) -> Any:  # noqa: ANN401  # an optional library's type
         """Everything released, as one event of the dp_accounting library.
