@@ -10,6 +10,7 @@ __all__ = [
     "BrokenLedgerError",
     "BudgetExceededError",
     "CellError",
+    "ClientError",
     "CorruptFileError",
     "DecisionClosedError",
     "DiscreetError",
@@ -188,6 +189,27 @@ class BudgetExceededError(DiscreetError, ValueError):
         """Say how much is left."""
         super().__init__(parameter, advice)
         self.left = left
+
+
+class ClientError(DiscreetError, RuntimeError):
+    """A service that refused a call of `discreet.client.Client`, or could not be reached.
+
+    Attributes:
+        status: the HTTP status; 0 if there was no answer.
+        code: what went wrong, for programs, such as "BanditNotFound" or "Unreachable".
+        message: what went wrong, for people; the same as ``advice``.
+    """
+
+    def __init__(self, parameter: str, advice: str, *, status: int = 0, code: str = "") -> None:
+        """Name the call that failed, and say what the service answered."""
+        super().__init__(parameter, advice)
+        self.status = status
+        self.code = code
+
+    @property
+    def message(self) -> str:
+        """What went wrong, for people."""
+        return self.advice
 
 
 class GivenUpWarning(UserWarning):
