@@ -10,7 +10,18 @@ import typer
 
 from discreet.cli import _console as console
 from discreet.cli import _shared as shared
-from discreet.cli import audit, card, demo, ledger, plan, replay, reproduce, simulate, variants
+from discreet.cli import (
+    audit,
+    card,
+    demo,
+    ledger,
+    plan,
+    replay,
+    reproduce,
+    serve,
+    simulate,
+    variants,
+)
 from discreet.errors import DiscreetError
 from discreet.version import __version__
 
@@ -45,6 +56,7 @@ for _command in (
     audit.audit,
     ledger.ledger,
     card.card,
+    serve.serve,
 ):
     app.command()(_command)
 

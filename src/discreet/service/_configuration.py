@@ -1,0 +1,146 @@
+"""How the service is set up: by options, the environment (``DISCREET_*``), or a TOML file."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from discreet.errors import ParameterError
+
+ROLES = ("all", "ranker", "writer")
+_SECRET_BYTES = 16
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that can be set.
+
+    Attributes:
+        data: the folder of the SQLite database and the learners; with PostgreSQL, of what this
+            process remembers itself.
+        database: a PostgreSQL URL, to be used instead of SQLite.
+        host: the address to listen on.
+        port: the port to listen on.
+        role: 'all', or 'ranker' or 'writer' alone.
+        witness: the folder that remembers what was shown; beside ``data`` if left out.
+        demo: whether to play visitors against a bandit `news`.
+        tls_certificate: a PEM file, to serve HTTPS.
+        tls_key: its key.
+        proxy: whether a proxy in front says who the client is and that it came by HTTPS.
+        largest_body: bytes that a request may have.
+        body_seconds: how long a request may take to arrive.
+        requests_per_second: for each key; 0 for no limit.
+        wrong_keys_per_second: requests without a valid key, for each address; 0 for no limit.
+        most_connections: how many there may be at a time.
+        without_database: what rank answers while the database is gone: 'refuse', or 'unlearned'
+            for a decision that is never learned from.
+        log_level: 'debug' logs every request, without its body.
+    """
+
+    data: str | None = None
+    database: str | None = None
+    host: str = "127.0.0.1"
+    port: int = 8080
+    role: str = "all"
+    witness: str | None = None
+    demo: bool = False
+    tls_certificate: str | None = None
+    tls_key: str | None = None
+    proxy: bool = False
+    largest_body: int = 1 << 20
+    body_seconds: float = 30.0
+    requests_per_second: float = 0.0
+    wrong_keys_per_second: float = 20.0
+    most_connections: int = 20_000
+    without_database: str = "refuse"
+    log_level: str = "info"
+
+    @property
+    def folder(self) -> Path | None:
+        """The data folder, with the home directory filled in."""
+        return None if self.data is None else Path(self.data).expanduser().absolute()
+
+    @property
+    def tls(self) -> bool:
+        """Whether clients come by HTTPS: to this process, or to a proxy in front of it."""
+        return self.tls_certificate is not None or self.proxy
+
+    @property
+    def witness_folder(self) -> Path | None:
+        """Where what was shown is remembered."""
+        if self.witness is not None:
+            return Path(self.witness).expanduser().absolute()
+        folder = self.folder
+        if folder is None:
+            return None
+        return folder / "witness" if self.database else folder.with_name(f"{folder.name}.witness")
+
+
+def configuration(
+    options: Mapping[str, Any],
+    *,
+    file: Path | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> Configuration:
+    """The configuration: options count before the environment, and that before the file.
+
+    Args:
+        options: what was given on the command line; None where nothing was.
+        file: a TOML file with the same names.
+        environment: variables such as DISCREET_PORT.
+
+    Raises:
+        ParameterError: something is unknown or cannot be; the message names it.
+    """
+    found: dict[str, Any] = {}
+    if file is not None:
+        try:
+            found.update(tomllib.loads(file.read_text("utf-8")))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+            raise ParameterError("config", f"{file} is not TOML") from None
+    for name in Configuration.__struct_fields__:
+        if (text := environment.get(f"DISCREET_{name.upper()}")) is not None:
+            found[name] = text
+    found.update({name: value for name, value in options.items() if value is not None})
+    try:
+        made = msgspec.convert(found, Configuration, strict=False)
+    except msgspec.ValidationError as error:
+        raise ParameterError("configuration", str(error)) from None
+    _require(made)
+    return made
+
+
+def _require(made: Configuration) -> None:
+    if made.role not in ROLES:
+        raise ParameterError("role", f"is {made.role!r}; give one of {', '.join(ROLES)}")
+    if made.data is None and made.database is None:
+        raise ParameterError("data", "is missing; say where the data is kept: --data DIR")
+    if made.database is not None and not made.database.startswith(("postgresql://", "postgres://")):
+        raise ParameterError("database", "is no postgresql:// URL; leave it out for SQLite")
+    if made.database is not None and "#" in made.database:
+        raise ParameterError("database", "must not have a #; bandits are named by their requests")
+    if not 0 <= made.port <= 65535:  # noqa: PLR2004
+        raise ParameterError("port", f"is {made.port}; give one from 0 to 65535")
+    if (made.tls_certificate is None) != (made.tls_key is None):
+        raise ParameterError("tls_key", "and tls_certificate go together; give both")
+    if made.demo and made.role == "writer":
+        raise ParameterError("demo", "has visitors, who need a ranker; leave out --role writer")
+    for name in ("largest_body", "most_connections"):
+        if getattr(made, name) < 1:
+            raise ParameterError(name, "must be at least 1")
+    if made.without_database not in {"refuse", "unlearned"}:
+        raise ParameterError("without_database", "must be 'refuse' or 'unlearned'")
+    if made.log_level not in {"debug", "info", "warning", "error"}:
+        raise ParameterError("log_level", "must be debug, info, warning or error")
+
+
+def secret_of(environment: Mapping[str, str] = os.environ) -> bytes | None:
+    """The key for hashes of subjects, if it is kept outside of the database."""
+    text = environment.get("DISCREET_SECRET")
+    if text is None:
+        return None
+    if len(text.encode()) < _SECRET_BYTES:
+        raise ParameterError("DISCREET_SECRET", "is too short; give at least 16 random characters")
+    return text.encode()[:64]

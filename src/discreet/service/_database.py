@@ -1,0 +1,296 @@
+"""The service's own tables, in SQLite or PostgreSQL. Secret: what waits for its deadline is raw data.
+
+One text of SQL for both: question marks stand for values, times are seconds since 1970, truth is 0
+or 1. A transaction is all or nothing, and on the disk when it ends. Of two transactions that write
+about one bandit the second waits for the first: in SQLite because there is one writer at a time,
+in PostgreSQL because both take the bandit's row (`lock`).
+"""
+
+import contextlib
+import os
+import sqlite3
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import BackendError, StoreError
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS service_setting (name TEXT PRIMARY KEY, value BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS service_key (
+    id TEXT PRIMARY KEY, name TEXT NOT NULL, scopes TEXT NOT NULL, bandit TEXT,
+    digest BLOB NOT NULL, created DOUBLE PRECISION NOT NULL
+);
+CREATE TABLE IF NOT EXISTS service_audit (
+    at DOUBLE PRECISION NOT NULL, who TEXT NOT NULL, what TEXT NOT NULL, about TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS service_bandit (
+    id BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE, spec BLOB NOT NULL,
+    created DOUBLE PRECISION NOT NULL, room BIGINT NOT NULL, events BIGINT NOT NULL,
+    closed BIGINT NOT NULL, learner TEXT, state TEXT NOT NULL, reason TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS service_event (
+    bandit BIGINT NOT NULL, event_id TEXT NOT NULL, number BIGINT NOT NULL,
+    deadline DOUBLE PRECISION NOT NULL, PRIMARY KEY (bandit, event_id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS service_event_number ON service_event (bandit, number);
+CREATE TABLE IF NOT EXISTS service_pending (
+    bandit BIGINT NOT NULL, number BIGINT NOT NULL, deadline DOUBLE PRECISION NOT NULL,
+    active SMALLINT NOT NULL, features BLOB, reward DOUBLE PRECISION,
+    otherwise DOUBLE PRECISION NOT NULL, subject BLOB, request BLOB NOT NULL,
+    choice INTEGER NOT NULL, release BIGINT NOT NULL, PRIMARY KEY (bandit, number)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS service_pending_subject ON service_pending (bandit, subject)
+    WHERE subject IS NOT NULL;
+CREATE TABLE IF NOT EXISTS service_release (
+    bandit BIGINT NOT NULL, number BIGINT NOT NULL, held BIGINT NOT NULL, digest TEXT NOT NULL,
+    made DOUBLE PRECISION NOT NULL, document BLOB NOT NULL, PRIMARY KEY (bandit, number)
+);
+CREATE TABLE IF NOT EXISTS service_ledger (
+    bandit BIGINT NOT NULL, number BIGINT NOT NULL, line BLOB NOT NULL,
+    PRIMARY KEY (bandit, number)
+);
+CREATE TABLE IF NOT EXISTS service_erasure (
+    id TEXT PRIMARY KEY, bandit BIGINT NOT NULL, subject BLOB NOT NULL,
+    asked DOUBLE PRECISION NOT NULL, done SMALLINT NOT NULL, waiting BIGINT, in_batch BIGINT,
+    released BIGINT
+);
+"""
+_SCHEMA_LOCK = 0x6469736372656574  # one process at a time makes the tables
+_BUSY_SECONDS = 20.0  # for which SQLite waits for another process's transaction
+_PAUSE = 0.001
+
+
+class Connection(ABC):
+    """One connection, for one thread. Broken ones are made again with the next transaction."""
+
+    @abstractmethod
+    def execute(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run one statement; the rows that it gives."""
+
+    @abstractmethod
+    def many(self, query: str, values: Iterable[Sequence[Any]]) -> None:
+        """Run one statement for each of these values."""
+
+    @abstractmethod
+    def transaction(self) -> contextlib.AbstractContextManager[None]:
+        """All or nothing. `StoreError` if the database does not answer or cannot write."""
+
+    @abstractmethod
+    def lock(self, bandits: Iterable[int]) -> None:
+        """Keep other transactions that write about these bandits waiting until this one ends."""
+
+    @abstractmethod
+    def wipe(self) -> None:
+        """Leave no trace of what was removed, as far as the database can."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give it up."""
+
+
+class Database:
+    """Where the tables are; `connect` makes connections.
+
+    Args:
+        place: a path, or ``postgresql://user@host/database``.
+    """
+
+    def __init__(self, place: str | os.PathLike[str]) -> None:
+        """Make the tables, unless they are there."""
+        self._server = str(place) if str(place).startswith(("postgresql:", "postgres:")) else None
+        self._file = None if self._server else Path(place).absolute()
+        connection = self.connect()
+        try:
+            connection.make_tables()
+        finally:
+            connection.close()
+
+    @property
+    def server(self) -> str | None:
+        """The URL of a PostgreSQL database; None if this is a file."""
+        return self._server
+
+    @property
+    def file(self) -> Path | None:
+        """The SQLite file; None if this is a server."""
+        return self._file
+
+    def connect(self) -> "_SQLite | _PostgreSQL":
+        """A new connection. `StoreError` if there is none to be had now."""
+        if self._file is not None:
+            return _SQLite(self._file)
+        return _PostgreSQL(str(self._server))
+
+    def __repr__(self) -> str:
+        return f"Database({'postgresql' if self._server else str(self._file)!r})"
+
+
+class _SQLite(Connection):
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._connection: sqlite3.Connection | None = None
+        with _sqlite_errors():
+            self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            # Whoever makes a connection may close it in another thread; one uses it at a time.
+            made = sqlite3.connect(
+                self._file, isolation_level=None, timeout=0, check_same_thread=False
+            )
+            try:
+                _patiently(made, "PRAGMA journal_mode = WAL")
+                for pragma in ("synchronous = FULL", "secure_delete = ON", "cache_size = -32000"):
+                    made.execute(f"PRAGMA {pragma}")
+                os.chmod(self._file, 0o600)  # noqa: PTH101
+            except BaseException:
+                made.close()
+                raise
+            self._connection = made
+        return self._connection
+
+    def make_tables(self) -> None:
+        """Make the tables that are missing."""
+        with _sqlite_errors():
+            _patiently(self._open(), "BEGIN IMMEDIATE")
+            for statement in _SCHEMA.split(";\n"):
+                self._open().execute(statement)
+            self._open().execute("COMMIT")
+
+    def execute(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with _sqlite_errors():
+            return self._open().execute(query, values).fetchall()
+
+    def many(self, query: str, values: Iterable[Sequence[Any]]) -> None:
+        with _sqlite_errors():
+            self._open().executemany(query, values)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        with _sqlite_errors():
+            connection = self._open()
+            _patiently(connection, "BEGIN IMMEDIATE")
+            try:
+                yield
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    with contextlib.suppress(sqlite3.Error):
+                        connection.execute("ROLLBACK")
+                raise
+
+    def lock(self, bandits: Iterable[int]) -> None:
+        """Nothing to do: one transaction at a time writes."""
+
+    def wipe(self) -> None:
+        # `secure_delete` overwrites what is removed; emptying the log removes its copies.
+        with _sqlite_errors():
+            self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _patiently(connection: sqlite3.Connection, statement: str) -> None:
+    """Run a statement that needs the lock, looking again every millisecond until it is free."""
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            connection.execute(statement).fetchall()
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+            if not busy or time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE)
+        else:
+            return
+
+
+@contextlib.contextmanager
+def _sqlite_errors() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorname", type(error).__name__)
+        raise StoreError(
+            "database", f"cannot be read or written now ({code}); see to its disk and try again"
+        ) from None
+
+
+class _PostgreSQL(Connection):
+    def __init__(self, address: str) -> None:
+        self._address = address
+        try:
+            self._driver: Any = import_module("psycopg")
+        except ImportError:
+            raise BackendError(
+                "database", "needs psycopg; run pip install 'discreet[serve,postgresql]'"
+            ) from None
+        self._connection: Any = None
+        with self._errors():
+            self._open()
+
+    def _open(self) -> Any:  # noqa: ANN401  # an optional library's type
+        found = self._connection
+        if found is None or found.closed or found.broken:
+            self._connection = self._driver.connect(
+                self._address, autocommit=True, connect_timeout=5, application_name="discreet"
+            )
+        return self._connection
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except self._driver.Error as error:
+            raise StoreError(
+                "database", f"does not answer as it should ({type(error).__name__}); try again"
+            ) from None
+
+    def make_tables(self) -> None:
+        """Make the tables that are missing."""
+        text = _SCHEMA.replace("BLOB", "BYTEA").replace(" WITHOUT ROWID", "")
+        with self._errors(), self._open().transaction():
+            self._open().execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
+            for statement in text.split(";\n"):
+                if statement.strip():
+                    self._open().execute(statement)
+
+    def execute(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with self._errors():
+            cursor = self._open().execute(_percent(query), values)
+            return cursor.fetchall() if cursor.description is not None else []
+
+    def many(self, query: str, values: Iterable[Sequence[Any]]) -> None:
+        with self._errors(), self._open().cursor() as cursor:
+            cursor.executemany(_percent(query), values)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        with self._errors(), self._open().transaction():
+            yield
+
+    def lock(self, bandits: Iterable[int]) -> None:
+        for one in sorted(set(bandits)):
+            self.execute("SELECT 1 FROM service_bandit WHERE id = ? FOR UPDATE", (one,))
+
+    def wipe(self) -> None:
+        """What was removed stays in the server's files until its vacuum comes."""
+
+    def close(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(self._driver.Error):
+                self._connection.close()
+
+
+@lru_cache(maxsize=256)
+def _percent(query: str) -> str:
+    """The statement as PostgreSQL's driver wants it."""
+    return query.replace("?", "%s")

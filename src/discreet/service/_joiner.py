@@ -1,0 +1,220 @@
+"""The joiner: from events to rows of the learner. This is where the service's privacy is made.
+
+Formal guarantee: row n of the learner is event n. When it is closed, and how many rows there are
+at any moment, depends on the times of ranks and on the stated wait alone. What the row holds depends
+on that event alone: its own action and reward, the default reward if none came, or zeros if it was
+not activated, was erased, or is beyond its subject's cap. So replacing all that one person brings
+to at most ``contributions_per_user`` events (what they could choose from, their rewards, whether
+and when these came, whether an action was activated) replaces that many rows, and nothing else that
+anybody sees. The learner's guarantee is about just that. See docs/privacy.md.
+
+It sees raw rows, and runs in the writer's process only.
+"""
+
+import contextlib
+from collections.abc import Callable
+
+import msgspec
+import numpy as np
+
+from discreet.errors import RewoundStateError
+from discreet.learner import LinUCB
+from discreet.release import Release
+from discreet.service import _events as events
+from discreet.service._database import Connection
+from discreet.service._events import Pending
+from discreet.service._witness import Testimony, Witness
+
+MOST_ROWS = 2000  # in one turn, after which others get theirs
+KEEP_IDS = 7 * 86400.0  # seconds for which ids of closed events are known
+
+
+class Joiner:
+    """One bandit's events, and the learner that they are rows of.
+
+    Args:
+        connection: to the service's tables.
+        bandit: its number there.
+        learner: which it owns while it lives.
+        witness: what remembers what was shown.
+        clock: the time, in seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        bandit: int,
+        learner: LinUCB,
+        *,
+        witness: Witness,
+        clock: Callable[[], float],
+    ) -> None:
+        """Refuse tables that are older than the learner."""
+        self._connection = connection
+        self._bandit = bandit
+        self._learner = learner
+        self._witness = witness
+        self._clock = clock
+        self._made: list[tuple[Release, float]] = []  # releases that are not published yet
+        self._wiped_at = self._clock()
+        self._dirty = True
+        self._require_events()
+
+    @property
+    def learner(self) -> LinUCB:
+        """The learner."""
+        return self._learner
+
+    def turn(self) -> int:
+        """Erase whom it was asked to, close what is due, publish releases; how many rows came in.
+
+        After an error, or a crash at any instant, the next turn goes on where this one stopped.
+        """
+        self._erase()
+        closed = self._close_due()
+        if closed or self._dirty:
+            self._publish()
+            with self._connection.transaction():
+                self._connection.lock([self._bandit])
+                events.close(self._connection, self._bandit, self._learner.rows)
+            self._dirty = False
+        self._tidy(closed)
+        return closed
+
+    def _require_events(self) -> None:
+        rows = self._connection.execute(
+            "SELECT events FROM service_bandit WHERE id = ?", (self._bandit,)
+        )
+        testimony = self._witness.of(self._bandit)
+        known = self._learner.rows
+        if testimony is not None and testimony.rows > known:
+            raise RewoundStateError(
+                "learner", "has fewer rows than the witness remembers: it was restored from before"
+            )
+        if rows[0][0] < known:
+            raise RewoundStateError(
+                "database",
+                "has fewer events than the learner has rows: it was restored from before",
+            )
+
+    def _close_due(self) -> int:
+        learner, before = self._learner, self._learner.rows
+        found = events.due(self._connection, self._bandit, before, self._clock(), MOST_ROWS)
+        if found:
+            self._dirty = True
+        if any(one.number != before + place for place, one in enumerate(found, 1)):
+            raise RewoundStateError(
+                "database", "does not have the events that come after the learner's last row"
+            )
+        while found:
+            # Up to the next release, so that each of them can be published.
+            due = learner.mechanism.schedule.after(learner.release.rows)
+            some = max(1, min(len(found), due - learner.rows))
+            self._learn(found[:some])
+            found = found[some:]
+        return learner.rows - before
+
+    def _learn(self, some: list[Pending]) -> None:
+        problem, last = self._learner.problem, self._learner.release.number
+        actions = np.zeros((len(some), problem.dim))
+        rewards, subjects = [], []
+        for place, one in enumerate(some):
+            counts = one.active and one.features is not None
+            if counts:
+                actions[place] = np.frombuffer(one.features or b"", dtype="<f8")
+            given = one.otherwise if one.reward is None else one.reward
+            rewards.append(given if counts else problem.reward_centre)
+            subjects.append(None if one.subject is None or not counts else bytes(one.subject))
+        self._learner.observe(actions, rewards, subjects=subjects)
+        release = self._learner.release
+        if release.number != last:
+            self._made.append((release, self._clock()))
+
+    def _publish(self) -> None:
+        """First the witness, then everybody else."""
+        learner = self._learner
+        release, ledger = learner.release, learner.ledger
+        if not self._made or self._made[-1][0] is not release:
+            self._made.append((release, self._clock()))  # after a crash, or the first turn
+        self._witness.remember(
+            self._bandit, Testimony(ledger.learner, len(ledger), ledger.head, learner.rows)
+        )
+        documents = [(one, msgspec.json.encode(one.to_json()), at) for one, at in self._made]
+        with self._connection.transaction():
+            self._connection.lock([self._bandit])
+            self._put_ledger()
+            for one, document, at in documents:
+                self._put(one, document, at)
+        self._made = []
+
+    def _put(self, release: Release, document: bytes, at: float) -> None:
+        digest = msgspec.json.decode(document)["digest"]
+        there = self._connection.execute(
+            "SELECT digest FROM service_release WHERE bandit = ? AND number = ?",
+            (self._bandit, release.number),
+        )
+        if there and there[0][0] != digest:
+            raise RewoundStateError(
+                "release", f"number {release.number} was published before, and was another"
+            )
+        if not there:
+            self._connection.execute(
+                "INSERT INTO service_release (bandit, number, held, digest, made, document) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                (self._bandit, release.number, release.rows, digest, at, document),
+            )
+
+    def _put_ledger(self) -> None:
+        """Copy the lines that are new; the learner's own ledger is the one that counts."""
+        ledger = self._learner.ledger
+        found = self._connection.execute(
+            "SELECT COALESCE(MAX(number), -1) FROM service_ledger WHERE bandit = ?", (self._bandit,)
+        )
+        have = int(found[0][0])
+        lines = [] if have >= 0 else [(self._bandit, 0, ledger.header_line())]
+        fresh = ledger.entries[max(0, have) :]
+        lines += [(self._bandit, entry.number, entry.line()) for entry in fresh]
+        if lines:
+            self._connection.many(
+                "INSERT INTO service_ledger (bandit, number, line) VALUES (?, ?, ?)", lines
+            )
+
+    def _erase(self) -> None:
+        asked = self._connection.execute(
+            "SELECT id, subject FROM service_erasure WHERE bandit = ? AND done = 0 ORDER BY asked",
+            (self._bandit,),
+        )
+        for identity, subject in asked:
+            forgotten = self._learner.forget_subject(bytes(subject))
+            with self._connection.transaction():
+                self._connection.lock([self._bandit])
+                waiting = events.erase(
+                    self._connection, self._bandit, bytes(subject), self._learner.rows
+                )
+                self._connection.execute(
+                    "UPDATE service_erasure SET done = 1, subject = ?, waiting = ?, in_batch = ?, "
+                    "released = ? WHERE id = ?",
+                    (b"", waiting, forgotten.in_batch, forgotten.released, identity),
+                )
+            self._wiped_at = -1.0
+
+    def _tidy(self, closed: int) -> None:
+        """From time to time: overwrite what was removed, and forget ids of long ago."""
+        now = self._clock()
+        if now - self._wiped_at < 60.0 or closed >= MOST_ROWS:  # noqa: PLR2004  # a minute
+            return
+        self._wiped_at = now
+        with self._connection.transaction():
+            self._connection.lock([self._bandit])
+            rows = self._learner.rows
+            events.purge(self._connection, self._bandit, rows, now - KEEP_IDS)
+            self._connection.execute(
+                "DELETE FROM service_erasure WHERE bandit = ? AND done = 1 AND asked < ?",
+                (self._bandit, now - KEEP_IDS),
+            )
+        self._connection.wipe()
+
+    def close(self) -> None:
+        """Give up the learner."""
+        with contextlib.suppress(Exception):
+            self._learner.close()

@@ -1,0 +1,254 @@
+"""Processes: one that answers HTTP, and the writer, which it starts and watches over."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet.errors import BackendError, ParameterError
+from discreet.service import _logging
+from discreet.service._configuration import Configuration, secret_of
+from discreet.service._database import Database
+from discreet.service._witness import Witness
+
+if TYPE_CHECKING:
+    from discreet.service._core import Core
+
+_PACKAGES = ("starlette", "uvicorn", "jinja2", "prometheus_client")
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0  # seconds before a child that died is started again
+_GRACE = 20.0  # seconds that a child has to stop
+_log = logging.getLogger("discreet.service")
+
+
+def serve(configuration: Configuration) -> int:
+    """Run the service until it is told to stop.
+
+    Args:
+        configuration: how.
+
+    Returns:
+        The exit code: 0 after SIGTERM or SIGINT.
+
+    Raises:
+        BackendError: the extra ``discreet[serve]`` is not installed.
+        ParameterError: the port is taken, or a folder cannot be used.
+    """
+    _require_packages()
+    _logging.start(configuration.log_level)
+    _prepare_folder(configuration.folder)
+    database = Database(configuration.database or _file_of(configuration))
+    witness = Witness(configuration.witness_folder)
+    if configuration.role == "writer":
+        return _write(configuration, database, witness)
+    return _answer(configuration, database, witness)
+
+
+def _require_packages() -> None:
+    for name in _PACKAGES:
+        try:
+            import_module(name)
+        except ImportError:
+            raise BackendError(
+                "serve", f"needs {name}; run pip install 'discreet[serve]'"
+            ) from None
+
+
+def _prepare_folder(folder: Path | None) -> None:
+    if folder is None:
+        return
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ParameterError("data", f"{folder} cannot be written to")
+    (folder / "learners").mkdir(mode=0o700, exist_ok=True)
+
+
+def _file_of(configuration: Configuration) -> Path:
+    folder = configuration.folder
+    if folder is None:  # the configuration was checked
+        raise ParameterError("data", "is missing; say where the data is kept: --data DIR")
+    return folder / "service.sqlite"
+
+
+def _write(configuration: Configuration, database: Database, witness: Witness) -> int:
+    """The writer's process."""
+    from discreet.service._writer import Writer  # noqa: PLC0415  # rankers never import it
+
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    if os.environ.get("DISCREET_PARENT") == "1":
+        threading.Thread(target=_until_parent_ends, args=(stop,), daemon=True).start()
+    folder = configuration.folder
+    learners = None if configuration.database or folder is None else folder / "learners"
+    Writer(database, learners=learners, witness=witness).run(stop)
+    return 0
+
+
+def _until_parent_ends(stop: threading.Event) -> None:
+    """Standard input is a pipe from the parent: it ends with the parent, however that ends."""
+    with contextlib.suppress(OSError):
+        while os.read(0, 4096):
+            pass
+    stop.set()
+
+
+def _answer(configuration: Configuration, database: Database, witness: Witness) -> int:
+    """The process that answers HTTP."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, hard), hard))
+    children = []
+    if configuration.role == "all":
+        children.append(_Child("writer", _writer_command(configuration)))
+    try:
+        return _looped(configuration, database, witness, children)
+    finally:
+        for child in children:
+            child.stop()
+
+
+def _looped(
+    configuration: Configuration,
+    database: Database,
+    witness: Witness,
+    children: list["_Child"],
+) -> int:
+    uvloop: Any = import_module("uvloop")
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_serve_http(configuration, database, witness, children))
+
+
+async def _serve_http(
+    configuration: Configuration,
+    database: Database,
+    witness: Witness,
+    children: list["_Child"],
+) -> int:
+    from discreet.service._core import Core  # noqa: PLC0415  # they need the extra
+    from discreet.service._http import application  # noqa: PLC0415
+    from discreet.service._server import bound, server_for  # noqa: PLC0415
+
+    sockets = [bound(configuration)]
+    given = os.environ.get("DISCREET_ADMIN_KEY")
+    core = Core(database, administrator=given, secret=secret_of(), witness=witness)
+    shown = await core.start()
+    if shown is not None:
+        print(f"admin key: {shown}", file=sys.stderr, flush=True)
+    port = sockets[0].getsockname()[1]
+    server = server_for(application(core, configuration), configuration)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, server.stop)
+    address = (
+        f"{'https' if configuration.tls_certificate else 'http'}://{_host(configuration)}:{port}"
+    )
+    print(f"discreet serves at {address}", file=sys.stderr, flush=True)
+    visitors = None
+    if configuration.demo:
+        visitors = await _visitors(core, address)
+        children.append(visitors)
+    try:
+        await server.serve(sockets=sockets)
+    finally:
+        if visitors is not None:
+            await asyncio.to_thread(visitors.stop)
+        await core.close()
+    return 0
+
+
+def _host(configuration: Configuration) -> str:
+    host = configuration.host
+    if host in {"0.0.0.0", "::"}:  # noqa: S104  # what it means on this machine
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
+
+
+async def _visitors(core: "Core", address: str) -> "_Child":
+    """A process that plays visitors, with a key of its own."""
+    _, text = await core.create_key(
+        name="visitors of the demo", scopes=["admin"], bandit=None, who="demo"
+    )
+    command = [sys.executable, "-m", "discreet.service.demo", "--url", address]
+    return _Child("visitors", command, {"DISCREET_KEY": text})
+
+
+def _writer_command(configuration: Configuration) -> list[str]:
+    options = {
+        "--data": configuration.data,
+        "--database": configuration.database,
+        "--witness": configuration.witness,
+        "--log-level": configuration.log_level,
+    }
+    given = [part for name, value in options.items() if value is not None for part in (name, value)]
+    return [sys.executable, "-m", "discreet", "serve", "--role", "writer", *given]
+
+
+class _Child:
+    """A process that is started again when it ends, and ends when this one does."""
+
+    def __init__(
+        self, name: str, command: list[str], environment: dict[str, str] | None = None
+    ) -> None:
+        self._name = name
+        self._command = command
+        hidden = {"DISCREET_ADMIN_KEY", "DISCREET_DEMO", "DISCREET_ROLE"}
+        kept = {key: value for key, value in os.environ.items() if key not in hidden}
+        self._environment = {**kept, "DISCREET_PARENT": "1", **(environment or {})}
+        self._stopping = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._watch, name=name, daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        pause = _FIRST_PAUSE
+        while not self._stopping.is_set():
+            began = time.monotonic()
+            with self._lock:
+                if self._stopping.is_set():
+                    return
+                self._process = subprocess.Popen(  # noqa: S603  # our own command
+                    self._command, stdin=subprocess.PIPE, env=self._environment
+                )
+            code = self._process.wait()
+            if self._stopping.is_set():
+                return
+            pause = (
+                _FIRST_PAUSE
+                if time.monotonic() - began > _GRACE
+                else min(2 * pause, _LONGEST_PAUSE)
+            )
+            _log.warning("child ended", extra={"child": self._name, "code": code})
+            self._stopping.wait(pause)
+
+    def stop(self) -> None:
+        """Ask it to finish, and wait; kill it if it does not."""
+        with self._lock:
+            self._stopping.set()
+            process = self._process
+        if process is None or process.poll() is not None:
+            return
+        process.terminate()
+        try:
+            process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def describe(configuration: Configuration) -> str:
+    """The configuration as one JSON object, without what is secret."""
+    fields = {name: getattr(configuration, name) for name in configuration.__struct_fields__}
+    if fields["database"] is not None:
+        fields["database"] = "postgresql"
+    return json.dumps(fields)

@@ -1,0 +1,97 @@
+"""uvicorn, with limits on clients that are slow, and without its own handling of signals."""
+
+import contextlib
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from discreet.errors import ParameterError
+from discreet.service._configuration import Configuration
+
+_HEAD_SECONDS = 30.0  # in which the head of a request must have arrived
+_IDLE_SECONDS = 75  # after an answer, until the next request
+_GRACE = 15  # seconds in which requests that are under way may finish
+_BACKLOG = 2048
+
+
+class _Protocol(HttpToolsProtocol):
+    """Closes connections on which no request has begun or arrived in time."""
+
+    def connection_made(self, transport: Any) -> None:  # noqa: ANN401
+        super().connection_made(transport)
+        self._head_timer = self.loop.call_later(_HEAD_SECONDS, self._too_slow)
+
+    def on_headers_complete(self) -> None:
+        self._head_timer.cancel()
+        super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.transport.is_closing():
+            self._head_timer.cancel()
+            self._head_timer = self.loop.call_later(_IDLE_SECONDS + _HEAD_SECONDS, self._too_slow)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head_timer.cancel()
+        super().connection_lost(exc)
+
+    def _too_slow(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.close()
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are handled outside: SIGTERM is an orderly end, with exit code 0."""
+        yield
+
+    def stop(self) -> None:
+        """Take no new requests, finish those under way, and end."""
+        self.should_exit = True
+
+
+def server_for(app: Any, configuration: Configuration) -> _Server:  # noqa: ANN401
+    """A server for an ASGI application."""
+    return _Server(
+        uvicorn.Config(
+            app,
+            http=_Protocol,
+            loop="none",
+            lifespan="off",
+            ws="none",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            date_header=True,
+            proxy_headers=configuration.proxy,
+            backlog=_BACKLOG,
+            limit_concurrency=configuration.most_connections,
+            timeout_keep_alive=_IDLE_SECONDS,
+            timeout_graceful_shutdown=_GRACE,
+            h11_max_incomplete_event_size=1 << 16,
+            ssl_certfile=configuration.tls_certificate,
+            ssl_keyfile=configuration.tls_key,
+        )
+    )
+
+
+def bound(configuration: Configuration) -> socket.socket:
+    """The socket to listen on; `ParameterError` if it cannot be had."""
+    family = socket.AF_INET6 if ":" in configuration.host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((configuration.host, configuration.port))
+    except OSError as error:
+        made.close()
+        raise ParameterError(
+            "port",
+            f"{configuration.port} on {configuration.host} cannot be used "
+            f"({error.strerror or error}); give another --port",
+        ) from None
+    made.set_inheritable(False)
+    return made

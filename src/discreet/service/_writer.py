@@ -1,0 +1,194 @@
+"""The writer: one process that owns the learners of all bandits, and gives each its turn."""
+
+import contextlib
+import logging
+import secrets
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote
+
+from discreet.errors import (
+    DiscreetError,
+    ReloadNeededError,
+    RewoundStateError,
+    StateFileError,
+    StateInUseError,
+    StoreError,
+    UninformedWarning,
+)
+from discreet.learner import LinUCB, load
+from discreet.release import Release
+from discreet.release.policies import from_json
+from discreet.service._database import Database
+from discreet.service._joiner import MOST_ROWS, Joiner
+from discreet.service._spec import policy_of, read_spec
+from discreet.service._witness import Witness
+
+_IDLE = 0.1  # seconds between two looks at the deadlines
+_RETRY = 2.0  # seconds after which a bandit that failed gets another turn
+_log = logging.getLogger("discreet.writer")
+
+
+class Writer:
+    """Closes the events of all bandits in a database.
+
+    Several writers may run, as a reserve: a learner is open in one process at a time, and what
+    fences the others is the learner's own store.
+
+    Args:
+        database: the service's tables.
+        learners: the folder of the learners' files; None if they are in PostgreSQL as well.
+        witness: what remembers what was shown.
+        clock: the time, in seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        learners: Path | None,
+        witness: Witness,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Connect."""
+        self._database = database
+        self._connection = database.connect()
+        self._learners = learners
+        self._witness = witness
+        self._clock = clock
+        self._joiners: dict[int, Joiner] = {}
+        self._after: dict[int, float] = {}  # when a bandit that failed gets another turn
+        warnings.simplefilter("ignore", UninformedWarning)  # the dashboard says it
+
+    def run(self, stop: threading.Event) -> None:
+        """Give every bandit its turn until somebody says stop."""
+        while not stop.is_set():
+            busy = False
+            try:
+                busy = self.turn()
+                self._beat()
+            except StoreError as error:
+                _log.warning("database", extra={"reason": str(error)})
+                stop.wait(_RETRY)
+            if not busy:
+                stop.wait(_IDLE)
+        self.close()
+
+    def turn(self) -> bool:
+        """One turn of every bandit; whether one of them has more to do at once."""
+        busy = False
+        rows = self._connection.execute("SELECT id, learner, state FROM service_bandit ORDER BY id")
+        for bandit, place, state in rows:
+            if self._after.get(bandit, 0.0) > time.monotonic():
+                continue
+            busy |= self._turn_of(bandit, place, state) >= MOST_ROWS
+        return busy
+
+    def _turn_of(self, bandit: int, place: str | None, state: str) -> int:
+        try:
+            joiner = self._joiners.get(bandit)
+            if joiner is None:
+                joiner = self._joiners[bandit] = self._open(bandit, place)
+            closed = joiner.turn()
+        except StateInUseError:
+            self._fail(bandit, None, "another writer has it")
+        except StoreError as error:
+            self._fail(bandit, None, str(error))
+        except ReloadNeededError as error:  # another writer went on with it, or it was closed
+            self._fail(bandit, None, str(error))
+        except RewoundStateError as error:
+            self._fail(bandit, "rewound", str(error))
+        except (DiscreetError, StateFileError) as error:
+            self._fail(bandit, "failed", str(error))
+        else:
+            if state != "running":
+                self._set_state(bandit, "running", "")
+            return closed
+        return 0
+
+    def _open(self, bandit: int, place: str | None) -> Joiner:
+        if place is None:
+            place = self._make(bandit)
+        testimony = self._witness.of(bandit)
+        learner = load(
+            self._address(place),
+            ledger_head=None if testimony is None or not testimony.releases else testimony.head,
+        )
+        try:
+            if testimony is not None and testimony.learner != learner.ledger.learner:
+                raise RewoundStateError("learner", "is another one than the witness remembers")
+            return Joiner(
+                self._connection, bandit, learner, witness=self._witness, clock=self._clock
+            )
+        except BaseException:
+            learner.close()
+            raise
+
+    def _make(self, bandit: int) -> str:
+        """A learner for a bandit that has none; of two writers who make one, one is taken."""
+        spec, document = self._connection.execute(
+            "SELECT b.spec, r.document FROM service_bandit b JOIN service_release r "
+            "ON r.bandit = b.id AND r.number = 0 WHERE b.id = ?",
+            (bandit,),
+        )[0]
+        first = Release.from_json(bytes(document))
+        place = f"bandit-{bandit}-{secrets.token_hex(6)}"
+        policy = from_json(policy_of(read_spec(bytes(spec)), first.mechanism))
+        LinUCB.from_mechanism(first.mechanism, policy=policy, path=self._address(place)).close()
+        with self._connection.transaction():
+            self._connection.lock([bandit])
+            self._connection.execute(
+                "UPDATE service_bandit SET learner = ? WHERE id = ? AND learner IS NULL",
+                (place, bandit),
+            )
+        found = self._connection.execute(
+            "SELECT learner FROM service_bandit WHERE id = ?", (bandit,)
+        )
+        return str(found[0][0])
+
+    def _address(self, place: str) -> str | Path:
+        if self._learners is None:
+            return f"{self._database.server}#{quote(place)}"
+        return self._learners / place
+
+    def _fail(self, bandit: int, state: str | None, reason: str) -> None:
+        _log.warning("bandit", extra={"bandit": bandit, "reason": reason})
+        joiner = self._joiners.pop(bandit, None)
+        if joiner is not None:
+            joiner.close()
+        self._after[bandit] = time.monotonic() + _RETRY
+        if state is not None:
+            with contextlib.suppress(StoreError):
+                self._set_state(bandit, state, reason)
+
+    def _set_state(self, bandit: int, state: str, reason: str) -> None:
+        with self._connection.transaction():
+            self._connection.execute(
+                "UPDATE service_bandit SET state = ?, reason = ? WHERE id = ?",
+                (state, reason, bandit),
+            )
+
+    def _beat(self) -> None:
+        """Say that the writer is alive, about once a second."""
+        now = self._clock()
+        if now - getattr(self, "_beaten", 0.0) < 1.0:
+            return
+        self._beaten = now
+        with self._connection.transaction():
+            self._connection.execute(
+                "INSERT INTO service_setting (name, value) VALUES ('writer', ?) "
+                "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (repr(now).encode(),),
+            )
+
+    def close(self) -> None:
+        """Give up all learners and the connection."""
+        for joiner in self._joiners.values():
+            joiner.close()
+        self._joiners.clear()
+        with contextlib.suppress(StoreError):
+            self._connection.wipe()
+        self._connection.close()
