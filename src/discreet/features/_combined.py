@@ -37,7 +37,7 @@ _MOST_PRODUCTS = 2**62  # coordinates are numbered in 64 bits
 class _Combined(Part):
     """A part that reads what its inputs read."""
 
-    @property
+    @cached_property
     def reads(self) -> frozenset[str]:
         """All that the inputs read."""
         return frozenset[str]().union(*(one.reads for one in self.inputs))
@@ -95,14 +95,12 @@ class Cross(_Combined):
         """The outer product of both rows; in buckets, shortened to length 1 if longer."""
         a, b = self.a.made(look), self.b.made(look)
         flags = a.flags | b.flags
-        starts, coordinates, values = kernels.products(
-            *a.rows[:3], a.pick, *b.rows[:3], b.pick, self.b.size
-        )
-        rows = Sparse(starts, coordinates, values, flags)
-        if self.buckets is not None:
+        both = *a.rows[:3], a.pick, *b.rows[:3], b.pick, self.b.size
+        if self.buckets is None:
+            rows = Sparse(*kernels.products(*both), flags)
+        else:
             added = np.zeros((flags.size, self.buckets))
-            kernels.sketches(starts, coordinates, values, self._key, added)
-            kernels.shorten(added)
+            kernels.sketches(*both, self._key, added)
             rows = dense(added, flags)
         return Picked(rows, np.arange(flags.size))
 

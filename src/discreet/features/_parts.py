@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 from discreet import _checks as checks
 from discreet.errors import ParameterError
 from discreet.features import _values as read
+from discreet.features._remembered import Remembered, content_of
 from discreet.features._rows import (
+    ACTION,
     F64,
     I64,
     Look,
     Part,
     Picked,
+    Row,
     Sparse,
     checked_count,
     checked_list,
@@ -28,6 +31,8 @@ from discreet.features._rows import (
     dense,
     key_of,
     merged,
+    merged_one,
+    stacked,
     word_of,
 )
 from discreet.features._values import CLIPPED, MISSING, UNKNOWN, Flags, Values
@@ -37,6 +42,7 @@ MOST_ENTRIES = 65536  # ids, values, knots and coordinates
 MOST_BUCKETS = 2**24
 _MOST_DRAWS = 2**22  # entries of a public random matrix
 _LARGEST_SEED = 2**63 - 1
+_FEW = 64  # values that are read one by one rather than in arrays
 _ROUNDING = 1e-9  # an embedding that is longer than 1 by this much counts as one of length 1
 
 
@@ -73,7 +79,7 @@ class _OnePath(Part):
         object.__setattr__(self, "path", checked_path(self.path, whole=self.reads_whole))
         super().__post_init__()
 
-    @property
+    @cached_property
     def reads(self) -> frozenset[str]:
         """The side that the path begins with."""
         return frozenset({self.path.partition(".")[0]})
@@ -174,14 +180,38 @@ class _Tokens(_OnePath):
         """Coordinate and sign of a token; None if it has no place."""
         raise NotImplementedError
 
+    @cached_property
+    def _remembered(self) -> Remembered:
+        return Remembered()
+
     def rows(self, look: Look) -> Picked:
         """Signed counts of tokens, scaled to length 1."""
         side, _, rest = self.path.partition(".")
         source = look.sources[side]
+        fields = {"": source.values(rest)} if rest else source.fields()
+        values = fields.get("")
+        if isinstance(values, list) and len(fields) == 1 and len(values) <= _FEW:
+            return Picked(stacked(self._each(values, look)), np.arange(source.count))
         if rest:
-            entries, codes = self._entries(source.values(rest), "")
+            entries, codes = self._entries(fields[""], "")
             return Picked(merged(*entries), codes)
-        return Picked(self._together(source.fields(), source.count), np.arange(source.count))
+        return Picked(self._together(fields, source.count), np.arange(source.count))
+
+    def _each(self, values: list[object], look: Look) -> list[Row]:
+        """The row of each value, made one by one or remembered: as `_entries` and `merged`."""
+        if self.reads != {ACTION}:
+            return [self._row(value) for value in values]
+        contents = look.contents.get(self.path)
+        if contents is None:
+            contents = look.contents[self.path] = [content_of(value) for value in values]
+        recall = self._remembered.row
+        return [recall(*one, self._row) for one in zip(contents, values, strict=True)]
+
+    def _row(self, value: object) -> Row:
+        found, flag = read.tokens(value, self._digits)
+        places = [self._place(token) for token in found]
+        known = [place for place in places if place is not None]
+        return merged_one(known, flag if len(known) == len(places) else UNKNOWN)
 
     def _together(self, fields: dict[str, Values], count: int) -> Sparse:
         """All fields of a table, each with its name in front."""

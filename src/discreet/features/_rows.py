@@ -5,9 +5,11 @@ alone, and has Euclidean norm at most 1, but for rounding (see `FeatureMap`).
 """
 
 import hashlib
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import accumulate, chain
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -35,6 +37,14 @@ class Sparse(NamedTuple):
     flags: Flags
 
 
+class Row(NamedTuple):
+    """One sparse row, in the order of its coordinates."""
+
+    coordinates: tuple[int, ...]
+    values: tuple[float, ...]
+    flag: int
+
+
 class Picked(NamedTuple):
     """Rows that are made of sparse ones: row i of ``rows[pick[i]]``."""
 
@@ -55,11 +65,13 @@ class Look:
         sources: the contexts and the actions.
         picks: which of them each row is about.
         seen: what parts have made of them, not to be made twice.
+        contents: what actions hold at a path, for parts that remember them.
     """
 
     sources: dict[str, Source]
     picks: dict[str, I64]
     seen: dict["Part", Picked] = field(default_factory=dict)
+    contents: dict[str, list[Hashable]] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -69,12 +81,12 @@ class Look:
     def piece(self, rows: slice) -> "Look":
         """A few of the rows."""
         picks = {side: pick[rows] for side, pick in self.picks.items()}
-        return Look(self.sources, picks, self.seen)
+        return Look(self.sources, picks, self.seen, self.contents)
 
     def side(self, side: str) -> "Look":
         """A row for each context, or for each action."""
         pick = np.arange(self.sources[side].count)
-        return Look(self.sources, dict.fromkeys(self.picks, pick), self.seen)
+        return Look(self.sources, dict.fromkeys(self.picks, pick), self.seen, self.contents)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +177,9 @@ def _plain(value: Any) -> Any:  # noqa: ANN401  # any field
 def dense(rows: F64, flags: Flags) -> Sparse:
     """All entries of an (m, s) array as sparse rows."""
     count, size = rows.shape
-    return Sparse(np.arange(count + 1) * size, np.tile(np.arange(size), count), rows.ravel(), flags)
+    columns = np.empty((count, size), np.int64)
+    columns[:] = np.arange(size)
+    return Sparse(np.arange(count + 1) * size, columns.ravel(), rows.ravel(), flags)
 
 
 def merged(row: I64, coordinate: I64, weight: F64, flags: Flags) -> Sparse:
@@ -189,6 +203,28 @@ def merged(row: I64, coordinate: I64, weight: F64, flags: Flags) -> Sparse:
     squares = np.bincount(row, sums * sums, minlength=flags.size)
     starts = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=flags.size))))
     return Sparse(starts, coordinate, sums / np.sqrt(squares[row]), flags)
+
+
+def merged_one(places: Iterable[tuple[int, float]], flag: int) -> Row:
+    """What `merged` makes of the entries of one row, without arrays: faster for a short one."""
+    sums: dict[int, float] = {}
+    for coordinate, weight in places:
+        sums[coordinate] = sums.get(coordinate, 0.0) + weight
+    kept = sorted(one for one in sums.items() if one[1] != 0.0)
+    length = math.sqrt(sum([weight * weight for _, weight in kept]))
+    coordinates = tuple([coordinate for coordinate, _ in kept])
+    return Row(coordinates, tuple([weight / length for _, weight in kept]), flag)
+
+
+def stacked(rows: Sequence[Row]) -> Sparse:
+    """Single rows, one below the other."""
+    coordinates, values, flags = zip(*rows, strict=True)
+    return Sparse(
+        np.array([0, *accumulate(map(len, coordinates))]),
+        np.array(list(chain.from_iterable(coordinates)), np.int64),
+        np.array(list(chain.from_iterable(values)), np.float64),
+        np.array(flags, np.uint8),
+    )
 
 
 def key_of(purpose: str, name: str) -> bytes:

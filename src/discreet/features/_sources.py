@@ -15,6 +15,7 @@ from discreet.features import _values as read
 from discreet.features._values import Values
 
 _NUMBERS = "biuf"
+_TWO = {"id", "features"}
 _AN_ACTION = "an id, a dictionary with `id` and `features`, or a dictionary of its features"
 
 
@@ -156,6 +157,8 @@ def sequence(values: Any, parameter: str) -> Values:  # noqa: ANN401  # lists, a
 
 
 def _action_of(action: object, parameter: str) -> Mapping[str, object]:
+    if type(action) is dict and action.keys() == _TWO and type(action["features"]) is dict:
+        return {**action["features"], "id": action["id"]}  # as below, sooner
     action = read.plain(action)
     if isinstance(action, Mapping):
         if "features" not in action:

@@ -26,6 +26,8 @@ _SINGLE = {str, *_NUMERIC}  # equal values of one of these types have equal text
 
 def plain(value: object) -> object:
     """What numpy holds as Python holds it: numbers, text and lists. Dates stay what they are."""
+    if type(value) in _SINGLE:
+        return value
     if isinstance(value, np.generic | np.ndarray) and value.dtype.kind in "biufOUT":
         if value.dtype.kind == "f":
             value = value.astype(np.float64)
@@ -107,6 +109,8 @@ def text(value: object, digits: int | None = None) -> str | None:
         value: What was found.
         digits: How many significant binary digits of a number count; all if None.
     """
+    if type(value) is float:  # the commonest first; what is below comes to the same
+        return _spelled(value, digits) if math.isfinite(value) else None
     value = plain(value)
     if isinstance(value, str):
         return str.__str__(value)
@@ -150,10 +154,12 @@ def tokens(value: object, digits: int | None, name: str = "") -> tuple[list[str]
 
 def _collect(value: object, digits: int | None, name: str, found: list[str], depth: int) -> bool:
     """Add the tokens of a value to ``found``; whether something in it could not be read."""
-    value = plain(value)
-    if is_missing(value):
-        return False
-    spelled = text(value, digits)
+    spelled = value if type(value) is str else None
+    if spelled is None and type(value) is not dict:
+        value = plain(value)
+        if is_missing(value):
+            return False
+        spelled = text(value, digits)
     if spelled is not None:
         found.append(f"{name}={spelled}" if name else spelled)
         return False

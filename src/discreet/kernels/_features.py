@@ -70,20 +70,6 @@ def products(
 
 
 @reproducible
-def sketches(starts: I64, coordinates: I64, values: F64, key: np.uint64, out: F64) -> None:
-    """Add each row up in buckets with signs; both follow from the key and the coordinate.
-
-    Shape: out (m, buckets), zeros before.
-    """
-    buckets = np.uint64(out.shape[1])
-    for r in range(out.shape[0]):
-        for s in range(starts[r], starts[r + 1]):
-            word = mixed(np.uint64(coordinates[s]) ^ key)
-            bucket = np.int64((word >> _ONE) % buckets)
-            out[r, bucket] += values[s] if word & _ONE else -values[s]
-
-
-@reproducible
 def shorten(rows: F64) -> None:
     """Scale rows that are longer than 1 to that length; entries must have finite squares."""
     for r in range(rows.shape[0]):
@@ -94,6 +80,36 @@ def shorten(rows: F64) -> None:
             length = math.sqrt(square)
             for j in range(rows.shape[1]):
                 rows[r, j] /= length
+
+
+@reproducible
+def sketches(
+    starts: I64,
+    coordinates: I64,
+    values: F64,
+    pick: I64,
+    other_starts: I64,
+    other_coordinates: I64,
+    other_values: F64,
+    other_pick: I64,
+    other_size: int,
+    key: np.uint64,
+    out: F64,
+) -> None:
+    """`products`, each row added up in buckets with signs, and shortened to length 1 if longer.
+
+    Bucket and sign follow from the key and the coordinate. Shape: out (N, buckets), zeros before.
+    """
+    buckets = np.uint64(out.shape[1])
+    for i in range(pick.size):
+        for s in range(starts[pick[i]], starts[pick[i] + 1]):
+            for t in range(other_starts[other_pick[i]], other_starts[other_pick[i] + 1]):
+                place = coordinates[s] * other_size + other_coordinates[t]
+                word = mixed(np.uint64(place) ^ key)
+                bucket = np.int64((word >> _ONE) % buckets)
+                product = values[s] * other_values[t]
+                out[i, bucket] += product if word & _ONE else -product
+    shorten(out)
 
 
 @reproducible
