@@ -113,8 +113,21 @@ def configuration(
 
 
 def _require(made: Configuration) -> None:
-    if made.role not in ROLES:
-        raise ParameterError("role", f"is {made.role!r}; give one of {', '.join(ROLES)}")
+    choices = {
+        "role": ROLES,
+        "without_database": ("refuse", "unlearned"),
+        "log_level": ("debug", "info", "warning", "error"),
+    }
+    for name, allowed in choices.items():
+        if getattr(made, name) not in allowed:
+            raise ParameterError(name, f"must be one of {', '.join(allowed)}")
+    for name in ("largest_body", "most_connections"):
+        if getattr(made, name) < 1:
+            raise ParameterError(name, "must be at least 1")
+    _require_places(made)
+
+
+def _require_places(made: Configuration) -> None:
     if made.data is None and made.database is None:
         raise ParameterError("data", "is missing; say where the data is kept: --data DIR")
     if made.database is not None and not made.database.startswith(("postgresql://", "postgres://")):
@@ -127,13 +140,6 @@ def _require(made: Configuration) -> None:
         raise ParameterError("tls_key", "and tls_certificate go together; give both")
     if made.demo and made.role == "writer":
         raise ParameterError("demo", "has visitors, who need a ranker; leave out --role writer")
-    for name in ("largest_body", "most_connections"):
-        if getattr(made, name) < 1:
-            raise ParameterError(name, "must be at least 1")
-    if made.without_database not in {"refuse", "unlearned"}:
-        raise ParameterError("without_database", "must be 'refuse' or 'unlearned'")
-    if made.log_level not in {"debug", "info", "warning", "error"}:
-        raise ParameterError("log_level", "must be debug, info, warning or error")
 
 
 def secret_of(environment: Mapping[str, str] = os.environ) -> bytes | None:

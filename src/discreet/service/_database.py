@@ -1,4 +1,4 @@
-"""The service's own tables, in SQLite or PostgreSQL. Secret: what waits for its deadline is raw data.
+"""The service's own tables, in SQLite or PostgreSQL. Secret: what waits for a deadline is raw.
 
 One text of SQL for both: question marks stand for values, times are seconds since 1970, truth is 0
 or 1. A transaction is all or nothing, and on the disk when it ends. Of two transactions that write
@@ -234,12 +234,13 @@ class _PostgreSQL(Connection):
                 "database", "needs psycopg; run pip install 'discreet[serve,postgresql]'"
             ) from None
         self._connection: Any = None
+        self._inside = False  # a transaction, which ends with its connection
         with self._errors():
             self._open()
 
     def _open(self) -> Any:  # noqa: ANN401  # an optional library's type
         found = self._connection
-        if found is None or found.closed or found.broken:
+        if not self._inside and (found is None or found.closed or found.broken):
             self._connection = self._driver.connect(
                 self._address, autocommit=True, connect_timeout=5, application_name="discreet"
             )
@@ -275,7 +276,11 @@ class _PostgreSQL(Connection):
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         with self._errors(), self._open().transaction():
-            yield
+            self._inside = True
+            try:
+                yield
+            finally:
+                self._inside = False
 
     def lock(self, bandits: Iterable[int]) -> None:
         for one in sorted(set(bandits)):

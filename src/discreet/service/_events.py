@@ -17,6 +17,13 @@ _INSERT_PENDING = (
     "INSERT INTO service_pending (bandit, number, deadline, active, features, otherwise, subject, "
     "request, choice, release) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+_OF_EVENTS = (
+    "FROM service_event e "
+    "LEFT JOIN service_pending p ON p.bandit = e.bandit AND p.number = e.number "
+    "WHERE e.bandit = ? AND e.event_id IN ({})"
+)
+_KNOWN = f"SELECT e.event_id, p.request, p.choice, p.release {_OF_EVENTS}"
+_REWARDED = f"SELECT e.event_id, e.number, e.deadline, p.reward, p.number IS NULL {_OF_EVENTS}"
 _CHUNK = 400  # values in one statement
 
 
@@ -128,12 +135,7 @@ def _known(connection: Connection, bandit: int, ids: Sequence[str]) -> dict[str,
     found: dict[str, Repeated] = {}
     for start in range(0, len(ids), _CHUNK):
         some = ids[start : start + _CHUNK]
-        rows = connection.execute(
-            "SELECT e.event_id, p.request, p.choice, p.release FROM service_event e "
-            "LEFT JOIN service_pending p ON p.bandit = e.bandit AND p.number = e.number "
-            f"WHERE e.bandit = ? AND e.event_id IN ({_marks(some)})",
-            (bandit, *some),
-        )
+        rows = connection.execute(_KNOWN.format(_marks(some)), (bandit, *some))
         for event_id, request, choice, release in rows:
             closed = request is None
             found[event_id] = (
@@ -168,13 +170,7 @@ def reward(
     ids = list(dict.fromkeys(one.event_id for one in rewards))
     for start in range(0, len(ids), _CHUNK):
         some = ids[start : start + _CHUNK]
-        rows = connection.execute(
-            "SELECT e.event_id, e.number, e.deadline, p.reward, p.number IS NULL "
-            "FROM service_event e "
-            "LEFT JOIN service_pending p ON p.bandit = e.bandit AND p.number = e.number "
-            f"WHERE e.bandit = ? AND e.event_id IN ({_marks(some)})",
-            (bandit, *some),
-        )
+        rows = connection.execute(_REWARDED.format(_marks(some)), (bandit, *some))
         for event_id, number, deadline, value, closed in rows:
             states[event_id] = (number, -1.0 if closed else deadline, value)
     low, high = bounds
@@ -220,7 +216,7 @@ def _verdict(
 
 
 def activate(connection: Connection, bandit: int, event_id: str, now: float) -> bool:
-    """Let a deferred event count, unless its deadline has passed; whether there is such an event."""
+    """Let a deferred event count, unless its deadline has passed; whether there is one."""
     found = connection.execute(
         "SELECT number FROM service_event WHERE bandit = ? AND event_id = ?", (bandit, event_id)
     )
@@ -257,7 +253,7 @@ def due(connection: Connection, bandit: int, after: int, now: float, most: int) 
 
 
 def close(connection: Connection, bandit: int, through: int) -> None:
-    """Remove what was learned from, up to an event; its number stays, so that it is known as late."""
+    """Remove what was learned from, up to an event; its id stays, so that it is known as late."""
     connection.execute(
         "DELETE FROM service_pending WHERE bandit = ? AND number <= ?", (bandit, through)
     )

@@ -1,8 +1,9 @@
 """The joiner: from events to rows of the learner. This is where the service's privacy is made.
 
 Formal guarantee: row n of the learner is event n. When it is closed, and how many rows there are
-at any moment, depends on the times of ranks and on the stated wait alone. What the row holds depends
-on that event alone: its own action and reward, the default reward if none came, or zeros if it was
+at any moment, depends on the times of ranks and on the stated wait alone. What the row holds
+depends on that
+event alone: its own action and reward, the default reward if none came, or zeros if it was
 not activated, was erased, or is beyond its subject's cap. So replacing all that one person brings
 to at most ``contributions_per_user`` events (what they could choose from, their rewards, whether
 and when these came, whether an action was activated) replaces that many rows, and nothing else that

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import resource
@@ -134,8 +133,8 @@ async def _serve_http(
     witness: Witness,
     children: list["_Child"],
 ) -> int:
+    from discreet.service._application import application  # noqa: PLC0415
     from discreet.service._core import Core  # noqa: PLC0415  # they need the extra
-    from discreet.service._http import application  # noqa: PLC0415
     from discreet.service._server import bound, server_for  # noqa: PLC0415
 
     sockets = [bound(configuration)]
@@ -143,7 +142,7 @@ async def _serve_http(
     core = Core(database, administrator=given, secret=secret_of(), witness=witness)
     shown = await core.start()
     if shown is not None:
-        print(f"admin key: {shown}", file=sys.stderr, flush=True)
+        _say(f"admin key: {shown}")
     port = sockets[0].getsockname()[1]
     server = server_for(application(core, configuration), configuration)
     loop = asyncio.get_running_loop()
@@ -152,7 +151,7 @@ async def _serve_http(
     address = (
         f"{'https' if configuration.tls_certificate else 'http'}://{_host(configuration)}:{port}"
     )
-    print(f"discreet serves at {address}", file=sys.stderr, flush=True)
+    _say(f"discreet serves at {address}")
     visitors = None
     if configuration.demo:
         visitors = await _visitors(core, address)
@@ -164,6 +163,12 @@ async def _serve_http(
             await asyncio.to_thread(visitors.stop)
         await core.close()
     return 0
+
+
+def _say(text: str) -> None:
+    """A line for the person who started the service."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 def _host(configuration: Configuration) -> str:
@@ -244,11 +249,3 @@ class _Child:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def describe(configuration: Configuration) -> str:
-    """The configuration as one JSON object, without what is secret."""
-    fields = {name: getattr(configuration, name) for name in configuration.__struct_fields__}
-    if fields["database"] is not None:
-        fields["database"] = "postgresql"
-    return json.dumps(fields)

@@ -1,4 +1,4 @@
-"""From what a bandit was asked to be to what it is made of: features, mechanism, policy. All public."""
+"""What a bandit is made of, as it was asked for: features, mechanism, policy. All public."""
 
 from collections.abc import Mapping
 from typing import Any

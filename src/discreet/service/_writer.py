@@ -95,8 +95,9 @@ class Writer:
             closed = joiner.turn()
         except StateInUseError:
             self._fail(bandit, None, "another writer has it")
-        except StoreError as error:
-            self._fail(bandit, None, str(error))
+        except StoreError as error:  # nothing is lost: the next turn goes on
+            _log.warning("store", extra={"bandit": bandit, "reason": str(error)})
+            self._after[bandit] = time.monotonic() + _RETRY
         except ReloadNeededError as error:  # another writer went on with it, or it was closed
             self._fail(bandit, None, str(error))
         except RewoundStateError as error:

@@ -1,0 +1,235 @@
+"""The routes under /v1, and those for operators. Each reads a request, calls the core, answers."""
+
+import asyncio
+import uuid
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from discreet.errors import BrokenLedgerError, StoreError
+from discreet.service import _openapi
+from discreet.service._bodies import BanditSpec, KeyRequest, RankRequest, Rewards, ServiceError
+from discreet.service._catalogue import ledger_summary
+from discreet.service._core import Core
+from discreet.service._http import answer, authorized, decoded, encode, endpoint, key_text, who
+from discreet.service._keys import Key
+
+_rank = msgspec.json.Decoder(RankRequest)
+_rewards: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Rewards)
+_bandit = msgspec.json.Decoder(BanditSpec)
+_key = msgspec.json.Decoder(KeyRequest)
+
+
+@endpoint("rank")
+async def rank(core: Core, request: Request) -> Response:
+    """Choose an action for a person."""
+    asked, bandit = await decoded(request, _rank), request.path_params["bandit"]
+    try:
+        return answer(await core.rank(bandit, asked), 201)
+    except StoreError:
+        if request.app.state.configuration.without_database != "unlearned":
+            raise
+    # Better an answer that is never learned from than none: so it was configured.
+    return answer(core.unlearned(bandit, asked), 201, {"Discreet-Learned": "false"})
+
+
+@endpoint("reward")
+async def rewards(core: Core, request: Request) -> Response:
+    """Take in rewards."""
+    given = await decoded(request, _rewards)
+    return answer(await core.rewards(request.path_params["bandit"], given), 207)
+
+
+@endpoint("rank")
+async def activate(core: Core, request: Request) -> Response:
+    """Let a deferred event count."""
+    await core.activate(request.path_params["bandit"], request.path_params["event"])
+    return Response(status_code=204)
+
+
+@endpoint("admin")
+async def create_bandit(core: Core, request: Request) -> Response:
+    """Make a bandit."""
+    if request.state.key.bandit is not None:
+        raise ServiceError(403, "Forbidden", "This key is for one bandit only.")
+    spec = await decoded(request, _bandit)
+    made = await core.create_bandit(spec, who=who(request))
+    return answer(made.as_json(), 201, {"Location": f"/v1/bandits/{made.name}"})
+
+
+async def list_bandits(request: Request) -> Response:
+    """The bandits that the key may read."""
+    core, text = request.app.state.core, key_text(request)
+    key = None if text is None else core.authenticate(text)
+    only = None if key is None else key.bandit
+    authorized(request, "read", only)
+    found = [one.as_json() for one in core.bandits() if only in {None, one.name}]
+    return answer({"bandits": found})
+
+
+@endpoint("read")
+async def one_bandit(core: Core, request: Request) -> Response:
+    """One bandit."""
+    bandit = core.bandit(request.path_params["bandit"])
+    counts = await core.counts(bandit.name)
+    return answer({**bandit.as_json(), **counts})
+
+
+@endpoint("read")
+async def list_releases(core: Core, request: Request) -> Response:
+    """All releases by digest."""
+    return answer({"releases": await core.releases(request.path_params["bandit"])})
+
+
+@endpoint("read")
+async def one_release(core: Core, request: Request) -> Response:
+    """A release. What has a number never changes."""
+    text = request.path_params["number"]
+    if text != "latest" and not (text.isascii() and text.isdecimal() and len(text) <= 12):  # noqa: PLR2004
+        raise ServiceError(404, "ReleaseNotFound", "There is no release of this number.")
+    number = None if text == "latest" else int(text)
+    document = await core.release_document(request.path_params["bandit"], number)
+    digest = msgspec.json.decode(document, type=_Digest).digest
+    lasting = "private, max-age=31536000, immutable" if number is not None else "no-cache"
+    headers = {"ETag": f'"{digest}"', "Cache-Control": lasting}
+    if digest in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return Response(document, 200, headers, "application/json")
+
+
+class _Digest(msgspec.Struct):
+    digest: str
+
+
+@endpoint("read")
+async def card(core: Core, request: Request) -> Response:
+    """The privacy card."""
+    return _tagged(request, core.card(request.path_params["bandit"]))
+
+
+@endpoint("read")
+async def ledger(core: Core, request: Request) -> Response:
+    """The ledger, checked; its lines as they are with ``?format=lines``."""
+    lines = await core.ledger_lines(request.path_params["bandit"])
+    if request.query_params.get("format") == "lines":
+        return Response(lines, 200, media_type="application/jsonl")
+    try:
+        return _tagged(request, await asyncio.to_thread(ledger_summary, lines))
+    except BrokenLedgerError as error:
+        raise ServiceError(503, "BrokenLedger", str(error)) from None
+
+
+def _tagged(request: Request, value: object) -> Response:
+    """A JSON answer with an ETag."""
+    content = encode(value)
+    tag = f'"{uuid.uuid5(uuid.NAMESPACE_OID, content.hex()).hex}"'
+    headers = {"ETag": tag, "Cache-Control": "no-cache"}
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return Response(content, 200, headers, "application/json")
+
+
+@endpoint("admin")
+async def erase(core: Core, request: Request) -> Response:
+    """Erase a person."""
+    path = request.path_params
+    return answer(await core.erase(path["bandit"], path["subject"], who=who(request)), 202)
+
+
+def _all_bandits(request: Request) -> None:
+    """Refuse keys for one bandit where all of them are concerned."""
+    if request.state.key.bandit is not None:
+        raise ServiceError(403, "Forbidden", "This key is for one bandit only.")
+
+
+@endpoint("admin")
+async def create_key(core: Core, request: Request) -> Response:
+    """Make a key."""
+    _all_bandits(request)
+    asked = await decoded(request, _key)
+    key, text = await core.create_key(
+        name=asked.name, scopes=asked.scopes, bandit=asked.bandit, who=who(request)
+    )
+    return answer({**_shown(key), "key": text}, 201)
+
+
+@endpoint("admin")
+async def list_keys(core: Core, request: Request) -> Response:
+    """All keys, without their secrets."""
+    _all_bandits(request)
+    return answer({"keys": [_shown(key) for key in await core.keys()]})
+
+
+@endpoint("admin")
+async def revoke_key(core: Core, request: Request) -> Response:
+    """End a key."""
+    _all_bandits(request)
+    await core.revoke_key(request.path_params["key"], who=who(request))
+    return Response(status_code=204)
+
+
+@endpoint("admin")
+async def audit_log(core: Core, request: Request) -> Response:
+    """The last administrative calls."""
+    _all_bandits(request)
+    return answer({"entries": await core.audit_log()})
+
+
+def _shown(key: Key) -> dict[str, Any]:
+    return {
+        "id": key.id,
+        "name": key.name,
+        "scopes": list(key.scopes),
+        "bandit": key.bandit,
+        "created": key.created,
+    }
+
+
+async def healthz(request: Request) -> Response:
+    """Whether the process answers."""
+    del request
+    return answer({"status": "ok"})
+
+
+async def readyz(request: Request) -> Response:
+    """Whether it can decide, and what is stale."""
+    found = request.app.state.core.health()
+    return answer(found, 200 if found["ready"] else 503)
+
+
+async def metrics(request: Request) -> Response:
+    """Public counts, for Prometheus."""
+    content, kind = request.app.state.metrics.text(request.app.state.core)
+    return Response(content, 200, {"Content-Type": kind})
+
+
+async def openapi(request: Request) -> Response:
+    """The description of this interface."""
+    del request
+    return answer(_openapi.document())
+
+
+ROUTES: list[BaseRoute] = [
+    Route("/v1/bandits/{bandit}/rank", rank, methods=["POST"]),
+    Route("/v1/bandits/{bandit}/rewards", rewards, methods=["POST"]),
+    Route("/v1/bandits/{bandit}/events/{event}/activate", activate, methods=["POST"]),
+    Route("/v1/bandits", create_bandit, methods=["POST"]),
+    Route("/v1/bandits", list_bandits),
+    Route("/v1/bandits/{bandit}", one_bandit),
+    Route("/v1/bandits/{bandit}/releases", list_releases),
+    Route("/v1/bandits/{bandit}/releases/{number}", one_release),
+    Route("/v1/bandits/{bandit}/card", card),
+    Route("/v1/bandits/{bandit}/ledger", ledger),
+    Route("/v1/bandits/{bandit}/subjects/{subject:path}", erase, methods=["DELETE"]),
+    Route("/v1/keys", create_key, methods=["POST"]),
+    Route("/v1/keys", list_keys),
+    Route("/v1/keys/{key}", revoke_key, methods=["DELETE"]),
+    Route("/v1/audit-log", audit_log),
+    Route("/healthz", healthz),
+    Route("/readyz", readyz),
+    Route("/metrics", metrics),
+    Route("/openapi.json", openapi),
+]

@@ -1,0 +1,261 @@
+"""What a ranker knows: bandits, their releases, keys. It looks at the database now and then.
+
+It remembers the last release that it saw of every bandit and refuses an older or another one, and
+fewer events than there were: then the database was restored from a backup.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from discreet.errors import DiscreetError, StoreError
+from discreet.release import Release
+from discreet.release._card import privacy_card
+from discreet.release._release import fingerprint
+from discreet.release.ledger import Ledger
+from discreet.service._bandit import Bandit
+from discreet.service._bodies import ServiceError
+from discreet.service._database import Connection, Database
+from discreet.service._keys import Key, Keyring
+from discreet.service._spec import read_spec
+from discreet.service._witness import Witness
+
+_LOOK = 0.25  # seconds between two looks at the database
+_STALE = 15.0  # seconds without a sign of the writer, after which it is reported
+_log = logging.getLogger("discreet.service")
+
+
+class Catalogue:
+    """All that is public, as one process knows it.
+
+    Args:
+        database: the service's tables.
+        keyring: the keys that are valid.
+        witness: what remembers what was shown.
+        clock: the time, in seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        keyring: Keyring,
+        witness: Witness,
+        clock: Callable[[], float],
+    ) -> None:
+        """Use `Core`."""
+        self._database = database
+        self._keyring = keyring
+        self._witness = witness
+        self._clock = clock
+        self._bandits: dict[str, Bandit] = {}
+        self._reading: Connection | None = None
+        self._read_lock = asyncio.Lock()
+        self._looked_at = self._writer_seen = 0.0
+        self._unreachable = ""
+
+    async def _read(self, query: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """Rows of a query, on a connection for reading."""
+
+        def work() -> list[tuple[Any, ...]]:
+            if self._reading is None:
+                self._reading = self._database.connect()
+            return self._reading.execute(query, values)
+
+        async with self._read_lock:
+            return await asyncio.to_thread(work)
+
+    async def _keep_looking(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK)
+            try:
+                await self.look()
+            except StoreError as error:
+                self._unreachable = str(error)
+            except Exception:  # noqa: BLE001  # it looks again, whatever it was
+                _log.exception("look")
+
+    async def look(self) -> None:
+        """Take in what the database has that is new: bandits, releases, keys, states."""
+        rows = await self._read(
+            "SELECT b.id, b.name, b.spec, b.created, b.room, b.state, b.reason, b.events, "
+            "b.closed, (SELECT MAX(number) FROM service_release r WHERE r.bandit = b.id) "
+            "FROM service_bandit b ORDER BY b.id"
+        )
+        for row in rows:
+            await self._look_at(*row)
+        names = {row[1] for row in rows}
+        for name in self._bandits.keys() - names:
+            self._rewind(self._bandits[name], "it is no longer in the database")
+        known = await self._read(
+            "SELECT id, name, scopes, bandit, digest, created FROM service_key"
+        )
+        self._keyring.replace(key_of(*row) for row in known)
+        beat = await self._read("SELECT value FROM service_setting WHERE name = 'writer'")
+        self._writer_seen = float(bytes(beat[0][0])) if beat else 0.0
+        self._looked_at = time.monotonic()
+        self._unreachable = ""
+
+    async def _look_at(  # noqa: PLR0917  # the columns in order
+        self,
+        number: int,
+        name: str,
+        spec: bytes,
+        created: float,
+        room: int,
+        state: str,
+        reason: str,
+        count: int,
+        closed: int,
+        last: int,
+    ) -> None:
+        bandit = self._bandits.get(name)
+        if bandit is None:
+            release, made = await self._release(number, last)
+            first = read_spec(bytes(spec))
+            bandit = await asyncio.to_thread(Bandit, number, first, created, room, release)
+            bandit.made = made
+            self._bandits[name] = bandit
+        bandit.state, bandit.state_reason = state, reason
+        testimony = self._witness.of(number)
+        if testimony is not None and testimony.rows > count:
+            self._rewind(bandit, "the witness remembers more events than there are")
+        if count < bandit.events or number != bandit.number:
+            self._rewind(bandit, "there were more events before")
+            return
+        bandit.events, bandit.closed = count, closed
+        bandit.spec = read_spec(bytes(spec))
+        if last != bandit.ranker.release.number:
+            release, made = await self._release(number, last)
+            await asyncio.to_thread(lambda: release.posterior)  # worked out once, not in a request
+            try:
+                bandit.ranker.update(release)
+            except DiscreetError as error:
+                self._rewind(bandit, str(error))
+                return
+            bandit.digest, bandit.made = fingerprint(release), made
+
+    @staticmethod
+    def _rewind(bandit: Bandit, reason: str) -> None:
+        bandit.state, bandit.state_reason = "rewound", reason
+
+    async def _release(self, bandit: int, number: int) -> tuple[Release, float]:
+        rows = await self._read(
+            "SELECT document, made FROM service_release WHERE bandit = ? AND number = ?",
+            (bandit, number),
+        )
+        return await asyncio.to_thread(Release.from_json, bytes(rows[0][0])), rows[0][1]
+
+    def health(self) -> dict[str, Any]:
+        """What is stale: the database, the writer, bandits."""
+        found: dict[str, Any] = {"database": self._unreachable or "ok", "writer": "ok"}
+        if time.monotonic() - self._looked_at > _STALE:
+            found["database"] = self._unreachable or "it has not answered for a while"
+        if self._clock() - self._writer_seen > _STALE:
+            found["writer"] = (
+                "no sign of it for a while; events are kept, and closed when it is back"
+            )
+        found["bandits"] = {
+            one.name: f"{one.state}: {one.state_reason}"
+            for one in self._bandits.values()
+            if one.state != "running"
+        }
+        found["ready"] = found["database"] == "ok"
+        return found
+
+    def bandits(self) -> list[Bandit]:
+        """All bandits."""
+        return list(self._bandits.values())
+
+    def bandit(self, name: str) -> Bandit:
+        """The bandit of a name; ServiceError 404 if there is none."""
+        try:
+            return self._bandits[name]
+        except KeyError:
+            raise ServiceError(404, "BanditNotFound", "There is no bandit of this name.") from None
+
+    async def releases(self, name: str) -> list[dict[str, Any]]:
+        """All releases in order: number, rows, digest, and when they were made."""
+        rows = await self._read(
+            "SELECT number, held, digest, made FROM service_release WHERE bandit = ? "
+            "ORDER BY number",
+            (self.bandit(name).number,),
+        )
+        columns = ("number", "rows", "digest", "made")
+        return [dict(zip(columns, row, strict=True)) for row in rows]
+
+    async def release_document(self, name: str, number: int | None) -> bytes:
+        """A release as JSON; the last one this process knows of if no number is given."""
+        bandit = self.bandit(name)
+        bandit.require_running()
+        wanted = bandit.ranker.release.number if number is None else number
+        rows = await self._read(
+            "SELECT document FROM service_release WHERE bandit = ? AND number = ?",
+            (bandit.number, wanted),
+        )
+        if not rows:
+            raise ServiceError(404, "ReleaseNotFound", "There is no release of this number.")
+        return bytes(rows[0][0])
+
+    async def ledger_lines(self, name: str) -> bytes:
+        """The learner's ledger, line by line, as `discreet.Ledger.parse` checks it."""
+        rows = await self._read(
+            "SELECT line FROM service_ledger WHERE bandit = ? ORDER BY number",
+            (self.bandit(name).number,),
+        )
+        return b"".join(bytes(row[0]) for row in rows)
+
+    def card(self, name: str) -> dict[str, Any]:
+        """The privacy card, with what the joiner adds to it."""
+        bandit = self.bandit(name)
+        release, rule = bandit.ranker.release, bandit.spec.reward
+        card = privacy_card(release.mechanism, releases=release.number, rows=release.rows)
+        card["joiner"] = (
+            "One event is one row, in the order of events, closed at its deadline "
+            f"{rule.wait_seconds:g} seconds after its rank, with the reward that came or "
+            f"{rule.default:g}; a row of zeros if it was not activated, was erased, or is beyond "
+            "its subject's cap. So whether and when a reward came is protected like the reward."
+        )
+        return card
+
+    async def counts(self, name: str) -> dict[str, int]:
+        """How many events there were, are closed, and wait: all of it follows from ranks' times."""
+        rows = await self._read(
+            "SELECT events, closed FROM service_bandit WHERE id = ?", (self.bandit(name).number,)
+        )
+        count, closed = rows[0]
+        return {"events": count, "closed": closed, "open": count - closed}
+
+
+def key_of(  # noqa: PLR0917  # the columns in order
+    identity: str, name: str, scopes: str, bandit: str | None, digest: bytes, created: float
+) -> Key:
+    """A key as it is stored."""
+    return Key(
+        id=identity,
+        name=name,
+        scopes=tuple(scopes.split()),
+        bandit=bandit,
+        digest=bytes(digest),
+        created=created,
+    )
+
+
+def ledger_summary(lines: bytes) -> dict[str, Any]:
+    """What `GET .../ledger` says: every line is checked."""
+    if not lines:
+        return {"learner": None, "releases": 0, "rows": 0, "head": None, "intact": True,
+                "entries": []}  # fmt: skip
+    ledger = Ledger.parse(lines)
+    return {
+        "learner": ledger.learner,
+        "releases": len(ledger),
+        "rows": ledger.rows,
+        "head": ledger.head,
+        "intact": True,
+        "entries": [
+            {"number": one.number, "rows": one.rows, "sha256": one.sha256} for one in ledger.entries
+        ],
+    }
