@@ -1,6 +1,7 @@
 """Learners that promise more than they keep: each the real thing with one fault."""
 
 import math
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
@@ -38,11 +39,16 @@ from discreet.mechanism.noise.sources import SystemNoise
 from discreet.mechanism.schedules import every_round
 from discreet.mechanism.strategies import Windows
 from discreet.mechanism.variants import Tight, Windowed
+from discreet.service import _events
+from discreet.service._database import Connection
+from discreet.service._events import Decided, Pending
+from discreet.service._joiner import Joiner
 
 TARGET = Privacy(epsilon=1.0, delta=1e-6)
 PROBLEM = Problem(dim=2, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)
 QUICK = Tight(schedule=every_round())  # a release after every row: short streams
 Make = Callable[[], LinUCB]
+HONEST_DUE, HONEST_RECORD = _events.due, _events.record
 
 
 def made(mechanism: Mechanism, on_violation: str = "error") -> Make:
@@ -258,4 +264,60 @@ def values_with_half_the_noise() -> Iterator[Make]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(private, "calibrated", halved)
+        yield made(sound_windows("exact"))
+
+
+def joined() -> Make:
+    """Learners for the service's joiner, with a release after every row."""
+    return made(sound(8, noise="exact"))
+
+
+@contextmanager
+def joiner_that_closes_with_the_reward() -> Iterator[Make]:
+    """An event with a reward waits for nothing more: when it is closed tells that one came."""
+
+    def due(
+        connection: Connection, bandit: int, after: int, now: float, most: int
+    ) -> list[Pending]:
+        waiting = HONEST_DUE(connection, bandit, after, math.inf, most)
+        ready = [one.deadline <= now or one.reward is not None for one in waiting]
+        return waiting[: ready.index(False)] if False in ready else waiting
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_events, "due", due)
+        yield joined()
+
+
+@contextmanager
+def joiner_that_drops(what: Callable[[Pending], bool]) -> Iterator[Make]:
+    """Some events leave no row: how many rows there are tells how many there were."""
+    done = weakref.WeakKeyDictionary[Joiner, int]()
+
+    def close_due(self: Joiner) -> int:
+        after, before = done.get(self, 0), self.learner.rows
+        due = HONEST_DUE(self._connection, self._bandit, after, self._clock(), 10**6)
+        done[self] = after + len(due)
+        for one in due:
+            if not what(one):
+                self._learn([one])
+        return self.learner.rows - before
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Joiner, "_close_due", close_due)
+        yield joined()
+
+
+@contextmanager
+def joiner_that_does_not_say_whose() -> Iterator[Make]:
+    """Events lose their subject on the way, so a person's rows all count."""
+
+    def record(
+        connection: Connection, bandit: int, decided: list[Decided], now: float
+    ) -> list[object]:
+        return HONEST_RECORD(
+            connection, bandit, [one._replace(subject=None) for one in decided], now
+        )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_events, "record", record)
         yield made(sound_windows("exact"))

@@ -6,6 +6,7 @@ how a learner is used and what it states in public, and never looks inside.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from discreet.audit import _values as values
 from discreet.audit._statistics import Samples
 from discreet.audit._trials import Evidence
 from discreet.errors import OutOfBoundsError
+from discreet.learner import LinUCB
 from discreet.mechanism import Mechanism
 from discreet.mechanism._cost import HasTwoScales
 from discreet.privacy import Privacy
@@ -28,6 +30,7 @@ F64 = NDArray[np.float64]
 _MOST_RELEASES = 128  # of one learner that are looked at
 _FEW_RELEASES = 16  # where every pair of them is looked at
 _STRETCH = 10.0  # how far out of bounds rows are put
+_MOST_JOINED = 20_000  # trials of each world through the joiner: each has tables of its own
 _CROWD = 10  # how many times as many rows as stated one person brings
 _CONFIRMED, _REFUSED, _INAPPLICABLE = "", "refused", "inapplicable"
 
@@ -284,6 +287,30 @@ def rewind(target: Target) -> EpsilonBound:
     return target.proven(*_flat(found))._replace(trials=count)
 
 
+def joiner(target: Target) -> EpsilonBound:
+    """Whether and when a reward came, through the service's joiner and a clock of its own."""
+    make = target.makers.long
+    if not isinstance(make(), LinUCB):
+        return EpsilonBound(0.0, 0, "the service's joiner takes a LinUCB", _INAPPLICABLE)
+    try:
+        from discreet.audit import _joiner as joined  # noqa: PLC0415  # an extra is needed
+    except ModuleNotFoundError as missing:
+        note = f"it needs {missing.name}; run pip install 'discreet[serve]'"
+        return EpsilonBound(0.0, 0, note, _INAPPLICABLE)
+    # Two bounds, from traces and from what releases hold: each may be wrong half as often.
+    count = min(target.effort.trials, _MOST_JOINED)
+    halved = replace(target.effort, trials=count, confidence=1 - target.effort.risk / 2)
+    found = joined.played(make, halved, releases=_FEW_RELEASES)
+    by_trace = float(target.score(*map(np.asarray, found.rates)))
+    inner = Target(target.makers, halved, delta=target.delta)
+    if isinstance(make().mechanism.noise, HasTwoScales):
+        by_value = _by_gaussian(inner, make, lambda: found.evidence)
+    else:
+        by_value = inner.proven(*_flat(found.evidence))
+    note = f"times and counts show {by_trace:.3g}, what releases hold {by_value.epsilon:.3g}"
+    return EpsilonBound(max(by_trace, by_value.epsilon), count, note)
+
+
 def _flat(evidence: Evidence) -> tuple[Samples, Samples, F64]:
     """All releases side by side: trials of shape (trials, k), the shift of shape (k,)."""
     tuning, testing = (
@@ -307,4 +334,5 @@ ATTACKS: dict[str, Callable[[Target], EpsilonBound]] = {
     "forgetting": forgetting,
     "values": private_values,
     "rewind": rewind,
+    "joiner": joiner,
 }
