@@ -6,13 +6,17 @@ DEVELOP := .venv/.develop
 BENCH := .venv/.bench
 DATA := .venv/.data
 CLUSTER := .venv/.cluster
+SERVE := .venv/.serve
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
   --disable-pip-version-check --editable
 
-.PHONY: api demo test test-nightly test-cluster test-data lint format bench bench-kernels prospects real-data clean
+.PHONY: api demo serve test test-browser test-nightly test-cluster test-data lint format bench bench-kernels prospects real-data clean
 
 demo: $(USE)
 	$(BIN)/discreet demo
+
+serve: $(SERVE)
+	$(BIN)/discreet serve --data service-data --demo $(OPTIONS)
 
 test: lint
 	$(BIN)/pytest -n 2 -q
@@ -22,6 +26,10 @@ test-nightly: $(DEVELOP)
 
 test-cluster: $(CLUSTER)
 	$(BIN)/pytest -m cluster -q tests/experiments
+
+test-browser: $(DEVELOP)
+	tests/service/browser/install.sh
+	$(BIN)/pytest -m browser -q tests/service/browser
 
 test-data: $(DEVELOP) $(DATA)
 	$(BIN)/pytest -m data -q tests/test_tutorial.py tests/benchmarks
@@ -58,6 +66,10 @@ $(USE): pyproject.toml constraints.txt
 	$(INSTALL) .
 	@touch $(USE)
 
+$(SERVE): $(USE)
+	$(INSTALL) '.[serve]'
+	@touch $(SERVE)
+
 $(DEVELOP): $(USE)
 	$(INSTALL) '.[dev]'
 	@touch $(DEVELOP)
@@ -75,5 +87,5 @@ $(CLUSTER): $(DEVELOP)
 	@touch $(CLUSTER)
 
 clean:
-	rm -rf .venv demo build dist
+	rm -rf .venv demo build dist service-data service-data.witness
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -100,7 +100,7 @@ class Joiner:
 
     def _close_due(self) -> int:
         learner, before = self._learner, self._learner.rows
-        found = events.due(self._connection, self._bandit, before, self._clock(), MOST_ROWS)
+        found = self._due(before)
         if found:
             self._dirty = True
         if any(one.number != before + place for place, one in enumerate(found, 1)):
@@ -114,6 +114,16 @@ class Joiner:
             self._learn(found[:some])
             found = found[some:]
         return learner.rows - before
+
+    def _due(self, after: int) -> list[Pending]:
+        """The next events to close, with all rewards that were taken in before their deadlines."""
+        connection = self._connection
+        if not events.due(connection, self._bandit, after, self._clock(), 1):
+            return []
+        # A reward that is being written holds the lock, and took its time inside it: so does this.
+        with connection.transaction():
+            connection.lock([self._bandit])
+            return events.due(connection, self._bandit, after, self._clock(), MOST_ROWS)
 
     def _learn(self, some: list[Pending]) -> None:
         problem, last = self._learner.problem, self._learner.release.number

@@ -1,0 +1,252 @@
+"""One event, one row, in event order, at its deadline: whatever came, and whenever."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from conftest import Service
+
+from discreet.service import _events as events
+from discreet.service._bodies import Erased
+
+
+def test_an_event_is_closed_at_its_deadline_and_not_before(any_service: Service) -> None:
+    any_service.make()
+    any_service.rank(event_id="e1")
+    any_service.pass_time(9.9)
+    any_service.settle()
+    assert any_service.learner().rows == 0
+    any_service.pass_time(0.2)
+    any_service.settle()
+    assert any_service.learner().rows == 1
+    found = any_service.get("/v1/bandits/news").json()
+    assert (found["events"], found["closed"], found["open"]) == (1, 1, 0)
+
+
+def test_a_reward_does_not_close_its_event(any_service: Service) -> None:
+    any_service.make()
+    any_service.rank(event_id="e1")
+    assert any_service.rewards(("e1", 1.0))[0]["verdict"] == "accepted"
+    any_service.pass_time(5)
+    any_service.settle()
+    assert any_service.learner().rows == 0
+
+
+def rows_of(service: Service, monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
+    """What the learner is told from now on: action, reward, whether there is a subject."""
+    seen: list[tuple] = []
+    learner = service.learner()
+    observe = learner.observe
+
+    def noted(actions, rewards, *, subjects):  # noqa: ANN001, ANN202
+        rows = zip(actions.copy(), rewards, subjects, strict=True)
+        seen.extend((tuple(one), reward, subject) for one, reward, subject in rows)
+        observe(actions, rewards, subjects=subjects)
+
+    monkeypatch.setattr(learner, "observe", noted)
+    return seen
+
+
+def test_rows_are_in_event_order_with_rewards_defaults_and_zeros(
+    any_service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = any_service
+    service.make(reward={"default": 0.25})
+    service.settle()
+    seen = rows_of(service, monkeypatch)
+    for number in range(5):
+        service.rank(event_id=f"e{number}", defer=number in {2, 3})
+    service.post("/v1/bandits/news/events/e3/activate")
+    service.rewards(("e4", 1.0), ("e2", 1.0), ("e0", 0.5), ("e3", 0.75))  # in another order
+    service.pass_time(11)
+    service.settle()
+    assert [reward for _, reward, _ in seen] == [0.5, 0.25, 0.5, 0.75, 1.0]  # e2: the centre
+    lengths = [np.linalg.norm(action) for action, _, _ in seen]
+    assert lengths[2] == 0.0
+    assert min(lengths[0], lengths[1], lengths[3], lengths[4]) > 0.5
+
+
+def test_late_rewards_are_not_counted(
+    any_service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = any_service
+    service.make()
+    service.settle()
+    seen = rows_of(service, monkeypatch)
+    service.rank(event_id="e1")
+    service.pass_time(10)  # the deadline itself is late
+    assert service.rewards(("e1", 1.0)) == [{"event_id": "e1", "status": 204, "verdict": "late"}]
+    service.settle()
+    assert [reward for _, reward, _ in seen] == [0.0]
+    assert service.rewards(("e1", 1.0))[0]["verdict"] == "late"
+
+
+def test_the_first_reward_counts_or_their_sum(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, aggregation in (("first", "earliest"), ("sum", "sum")):
+        service.make(name, reward={"aggregation": aggregation})
+    service.settle()
+    totals = {}
+    for bandit, name in enumerate(("first", "sum"), 1):
+        learner, seen = service.learner(bandit), []
+        monkeypatch.setattr(learner, "observe", lambda _, y, subjects, seen=seen: seen.extend(y))
+        service.rank(name, event_id="e")
+        verdicts = service.rewards(("e", 0.75), ("e", 0.5), name=name)
+        totals[name] = ([one["verdict"] for one in verdicts], seen)
+    service.pass_time(11)
+    service.writer.turn()
+    assert totals["first"] == (["accepted", "duplicate"], [0.75])
+    assert totals["sum"] == (["accepted", "accepted"], [1.0])
+
+
+def test_an_event_that_waits_longer_holds_up_those_after_it(any_service: Service) -> None:
+    service = any_service
+    service.make()
+    service.rank(event_id="slow")
+    service.loop.run(service.core.configure("news", wait_seconds=1.0, who="test"))
+    service.rank(event_id="quick")
+    service.pass_time(5)
+    service.settle()
+    assert service.learner().rows == 0
+    service.pass_time(6)
+    service.settle()
+    assert service.learner().rows == 2
+
+
+def test_a_person_over_the_cap_brings_rows_of_zeros(any_service: Service) -> None:
+    service = any_service
+    service.make(contributions_per_user=2)
+    for _ in range(5):
+        service.rank(subject="ann")
+    service.rank(subject="bob")
+    service.pass_time(11)
+    service.settle()
+    assert service.learner().rows == 6
+    assert service.learner().over_cap == 3
+
+
+def test_names_of_people_are_nowhere_on_the_disk(service: Service) -> None:
+    service.make()
+    service.rank(subject="somebody-special", event_id="e1")
+    service.pass_time(11)
+    service.settle()
+    files = [path for path in service.folder.rglob("*") if path.is_file()]
+    assert len(files) >= 3
+    assert not any(b"somebody-special" in path.read_bytes() for path in files)
+
+
+def test_erasing_a_person_makes_zeros_of_what_waits_and_of_the_open_batch(
+    any_service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = any_service
+    service.make(contributions_per_user=9)
+    service.rank(subject="ann")
+    service.pass_time(11)
+    service.settle()
+    seen = rows_of(service, monkeypatch)
+    for number in range(3):
+        service.rank(subject="ann", event_id=f"e{number}")
+    service.rank(subject="bob", event_id="other")
+
+    async def erase() -> Erased:  # the writer's turn comes while the request waits
+        task = asyncio.create_task(service.core.erase("news", "ann", who="test"))
+        while not task.done():
+            await asyncio.to_thread(service.writer.turn)
+        return task.result()
+
+    found = service.loop.run(erase())
+    assert (found.open, found.in_batch, found.released) == (3, 1, 0)
+    assert service.rewards(("e0", 1.0))[0]["status"] == 204  # says nothing of the erasure
+    service.pass_time(11)
+    service.settle()
+    assert [np.linalg.norm(action) > 0 for action, _, _ in seen] == [False, False, False, True]
+    assert service.learner().rows == 5
+
+
+def test_payloads_are_removed_once_they_are_learned_from(any_service: Service) -> None:
+    service = any_service
+    service.make()
+    for _ in range(10):
+        service.rank()
+    connection = service.database.connect()
+    count = "SELECT COUNT(*) FROM service_pending"
+    assert connection.execute(count) == [(10,)]
+    service.pass_time(11)
+    service.settle()
+    assert connection.execute(count) == [(0,)]
+    connection.close()
+
+
+def test_releases_are_published_one_by_one_and_agree_with_the_ledger(
+    any_service: Service,
+) -> None:
+    service = any_service
+    service.make()
+    for _ in range(120):
+        service.rank()
+    service.pass_time(11)
+    service.settle()
+    releases = service.get("/v1/bandits/news/releases").json()["releases"]
+    assert [one["number"] for one in releases] == list(range(len(releases)))
+    assert len(releases) > 3
+    ledger = service.get("/v1/bandits/news/ledger").json()
+    assert [one["sha256"] for one in ledger["entries"]] == [one["digest"] for one in releases[1:]]
+    assert service.learner().ledger.head == ledger["head"]
+
+
+def test_after_a_crash_between_learning_and_closing_nothing_is_learned_twice(
+    any_service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = any_service
+    service.make()
+    for _ in range(30):
+        service.rank()
+    service.pass_time(11)
+    monkeypatch.setattr(events, "close", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        service.settle()
+    monkeypatch.undo()
+    service.writer.close()
+    service.writer = service.new_writer()
+    for _ in range(7):
+        service.rank()
+    service.pass_time(11)
+    service.settle()
+    assert service.learner().rows == 37
+    found = service.get("/v1/bandits/news").json()
+    assert (found["events"], found["closed"]) == (37, 37)
+
+
+def test_a_second_writer_waits_until_the_first_one_is_gone(any_service: Service) -> None:
+    service = any_service
+    service.make()
+    service.rank()
+    service.pass_time(11)
+    service.settle()
+    second = service.new_writer()
+    service.rank()
+    service.pass_time(11)
+    second.turn()
+    assert not second._joiners
+    assert service.get("/v1/bandits/news").json()["closed"] == 1
+    service.writer.close()
+    second._after.clear()
+    second.turn()
+    service.writer = second
+    service.settle()
+    assert service.get("/v1/bandits/news").json()["closed"] == 2
+
+
+def test_events_that_are_not_the_next_ones_are_refused(service: Service) -> None:
+    service.make()
+    service.rank()
+    service.rank()
+    connection = service.database.connect()
+    connection.execute("DELETE FROM service_pending WHERE number = 1")
+    connection.close()
+    service.pass_time(11)
+    service.settle()
+    found = service.get("/v1/bandits/news").json()
+    assert found["state"] == "rewound"
+    assert service.rank().status_code == 503
