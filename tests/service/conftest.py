@@ -66,16 +66,12 @@ class Service:
         self.writer = self.new_writer()
 
     async def _core(self) -> Core:
-        core = Core(
-            self.database, administrator=ADMIN, witness=self.witness, clock=self.clock
-        )
+        core = Core(self.database, administrator=ADMIN, witness=self.witness, clock=self.clock)
         await core.start()
         return core
 
     def new_writer(self) -> Writer:
-        return Writer(
-            self.database, learners=self.learners, witness=self.witness, clock=self.clock
-        )
+        return Writer(self.database, learners=self.learners, witness=self.witness, clock=self.clock)
 
     def request(
         self, method: str, path: str, *, key: str | None = ADMIN, **more: Any

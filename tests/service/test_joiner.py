@@ -4,8 +4,8 @@ import asyncio
 
 import numpy as np
 import pytest
-from conftest import Service
 
+from conftest import Service
 from discreet.service import _events as events
 from discreet.service._bodies import Erased
 
@@ -90,7 +90,7 @@ def test_the_first_reward_counts_or_their_sum(
     totals = {}
     for bandit, name in enumerate(("first", "sum"), 1):
         learner, seen = service.learner(bandit), []
-        monkeypatch.setattr(learner, "observe", lambda _, y, subjects, seen=seen: seen.extend(y))
+        monkeypatch.setattr(learner, "observe", lambda _, y, seen=seen, **__: seen.extend(y))
         service.rank(name, event_id="e")
         verdicts = service.rewards(("e", 0.75), ("e", 0.5), name=name)
         totals[name] = ([one["verdict"] for one in verdicts], seen)

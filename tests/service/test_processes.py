@@ -1,0 +1,148 @@
+"""The command line as people start it: processes, signals, keys, configuration."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from discreet.errors import ParameterError
+from discreet.service._configuration import Configuration, configuration
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def start(folder: Path, port: int, *more: str, key: str | None = "root") -> subprocess.Popen[str]:
+    environment = {name: value for name, value in os.environ.items() if "DISCREET" not in name}
+    if key is not None:
+        environment["DISCREET_ADMIN_KEY"] = key
+    command = [
+        sys.executable,
+        "-m",
+        "discreet",
+        "serve",
+        "--data",
+        str(folder),
+        "--port",
+        str(port),
+    ]
+    return subprocess.Popen([*command, *more], stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def ask(port: int, path: str, body: object = None, key: str = "root") -> dict:
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Authorization": f"Bearer {key}"}
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, headers)
+    with urllib.request.urlopen(request, timeout=60) as found:
+        return json.loads(found.read())
+
+
+def until_ready(port: int, process: subprocess.Popen[str]) -> None:
+    while process.poll() is None:
+        try:
+            ask(port, "/readyz")
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    pytest.fail(f"it ended: {process.communicate()[1]}")
+
+
+def test_sigterm_ends_it_with_0_after_everything_acknowledged_is_written(tmp_path: Path) -> None:
+    port, data = free_port(), tmp_path / "data"
+    process = start(data, port)
+    until_ready(port, process)
+    body = {"name": "b", "epsilon": 1, "delta": 1e-6, "horizon": None}
+    ask(port, "/v1/bandits", body)
+    ask(port, "/v1/bandits/b/rank", {"actions": [{"id": "a"}], "event_id": "e1"})
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert "Traceback" not in said
+    assert data.stat().st_mode & 0o777 == 0o700
+    process = start(data, port)
+    until_ready(port, process)
+    assert ask(port, "/v1/bandits/b")["events"] == 1
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=120)
+    assert process.returncode == 0
+
+
+def test_without_a_key_one_is_made_and_printed_once(tmp_path: Path) -> None:
+    port, data = free_port(), tmp_path / "data"
+    said = []
+    for _ in range(2):
+        process = start(data, port, key=None)
+        until_ready(port, process)
+        process.send_signal(signal.SIGTERM)
+        said.append(process.communicate(timeout=120)[1])
+    keys = [line for line in said[0].splitlines() if line.startswith("admin key: dk_")]
+    assert len(keys) == 1
+    assert "admin key" not in said[1]
+    process = start(data, port, key=None)
+    until_ready(port, process)
+    assert ask(port, "/v1/bandits", key=keys[0].removeprefix("admin key: ")) == {"bandits": []}
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--data", "/proc/nowhere"],
+        ["--data", "DIR", "--port", "70000"],
+        ["--data", "DIR", "--role", "king"],
+        ["--database", "mysql://x"],
+        ["--data", "DIR", "--tls-key", "x"],
+        ["--data", "DIR", "--config", "missing.toml"],
+        ["--data", "DIR", "--role", "writer", "--demo"],
+        ["--data", "DIR", "--host", "203.0.113.1", "--port", "1"],
+        ["--data", "DIR", "--log-level", "loud"],
+    ],
+)
+def test_a_start_that_cannot_be_is_one_line_and_exit_code_2(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    given = [str(tmp_path / "data") if part == "DIR" else part for part in arguments]
+    done = subprocess.run(
+        [sys.executable, "-m", "discreet", "serve", *given],
+        capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stdout == ""
+
+
+def test_options_count_before_the_environment_and_that_before_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "service.toml"
+    file.write_text('data = "from-file"\nport = 1\nlargest_body = 7\n')
+    environment = {"DISCREET_PORT": "2", "DISCREET_HOST": "::1", "DISCREET_PROXY": "true"}
+    made = configuration({"host": "127.0.0.9", "port": None}, file=file, environment=environment)
+    found = (made.data, made.port, made.host, made.largest_body, made.proxy)
+    assert found == ("from-file", 2, "127.0.0.9", 7, True)
+
+
+@pytest.mark.parametrize(
+    "content", ["port = 'x'", "nonsense = 1", "port = [", "largest_body = 0", "data = 3"]
+)
+def test_a_configuration_that_cannot_be_is_refused(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "service.toml"
+    file.write_text(content)
+    with pytest.raises(ParameterError):
+        configuration({"data": None if "data" in content else "x"}, file=file, environment={})
+
+
+def test_the_witness_is_beside_the_data_and_not_in_it() -> None:
+    made = Configuration(data="/var/lib/discreet")
+    assert made.witness_folder == Path("/var/lib/discreet.witness")

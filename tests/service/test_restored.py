@@ -1,0 +1,175 @@
+"""A restored backup is refused: by the writer, by rankers, and by a service that starts anew."""
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conftest import Service
+from discreet.errors import StoreError
+
+if TYPE_CHECKING:
+    from discreet.service._database import Connection
+
+
+def play(service: Service, rounds: int) -> None:
+    for _ in range(rounds):
+        service.rank()
+    service.pass_time(11)
+    service.settle()
+
+
+def backup(service: Service, to: Path) -> None:
+    """All files but the witness, of a service that stands still."""
+    service.writer.close()
+    connection = service.database.connect()
+    connection.wipe()
+    connection.close()
+    to.mkdir()
+    shutil.copy(service.folder / "service.sqlite", to)
+    shutil.copytree(service.folder / "learners", to / "learners")
+    service.writer = service.new_writer()
+
+
+def restore(service: Service, source: Path) -> Service:
+    """Put all of it back, and start again."""
+    now = service.clock.now
+    service.close()
+    for path in service.folder.glob("service.sqlite*"):
+        path.unlink()
+    shutil.rmtree(service.folder / "learners")
+    shutil.copy(source / "service.sqlite", service.folder)
+    shutil.copytree(source / "learners", service.folder / "learners")
+    found = Service(service.folder / "service.sqlite", service.folder)
+    found.clock.now = now
+    return found
+
+
+def test_a_restored_folder_is_refused_from_the_first_request_on(tmp_path: Path) -> None:
+    service = Service(tmp_path / "service.sqlite", tmp_path)
+    service.make()
+    play(service, 100)
+    backup(service, tmp_path / "backup")
+    play(service, 100)
+    service = restore(service, tmp_path / "backup")
+    try:
+        refused = service.rank()
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "Rewound")
+        service.settle()
+        assert service.get("/v1/bandits/news").json()["state"] == "rewound"
+        assert service.rank().status_code == 503
+        assert service.get("/v1/bandits/news/releases/latest").status_code == 503
+    finally:
+        service.close()
+
+
+def test_events_that_only_look_like_the_old_ones_are_refused_by_the_writer(
+    tmp_path: Path,
+) -> None:
+    service = Service(tmp_path / "service.sqlite", tmp_path)
+    service.make()
+    play(service, 100)
+    backup(service, tmp_path / "backup")
+    play(service, 100)
+    service.witness._folder = None  # a ranker on another machine, without a witness
+    service.close()
+    for path in tmp_path.glob("service.sqlite*"):
+        path.unlink()
+    shutil.copy(tmp_path / "backup" / "service.sqlite", tmp_path)  # but not the learners
+    service = Service(tmp_path / "service.sqlite", tmp_path)
+    try:
+        service.witness._folder = None
+        service.settle()
+        assert service.get("/v1/bandits/news").json()["state"] == "rewound"
+    finally:
+        service.close()
+
+
+def test_a_ranker_that_saw_more_refuses_a_database_that_was_restored_under_it(
+    service: Service,
+) -> None:
+    service.make()
+    play(service, 100)
+    number = service.get("/v1/bandits/news").json()["release"]["number"]
+    connection = service.database.connect()
+    connection.execute("DELETE FROM service_release WHERE number >= ?", (number,))
+    service.loop.run(service.core.look())
+    assert service.rank().json()["error"]["code"] == "Rewound"
+    connection.close()
+
+
+def test_a_ranker_refuses_fewer_events_than_there_were(service: Service) -> None:
+    service.make()
+    for _ in range(5):
+        service.rank()
+    service.loop.run(service.core.look())
+    connection = service.database.connect()
+    connection.execute("UPDATE service_bandit SET events = 3")
+    service.loop.run(service.core.look())
+    assert service.rank().json()["error"]["code"] == "Rewound"
+    connection.close()
+
+
+def test_a_service_that_was_stopped_and_started_goes_on(tmp_path: Path) -> None:
+    service = Service(tmp_path / "service.sqlite", tmp_path)
+    service.make()
+    play(service, 50)
+    head = service.get("/v1/bandits/news/ledger").json()["head"]
+    now = service.clock.now
+    service.close()
+    service = Service(tmp_path / "service.sqlite", tmp_path)
+    try:
+        service.clock.now = now
+        assert service.get("/v1/bandits/news/ledger").json()["head"] == head
+        play(service, 50)
+        found = service.get("/v1/bandits/news").json()
+        assert (found["state"], found["events"], found["closed"]) == ("running", 100, 100)
+    finally:
+        service.close()
+
+
+@pytest.fixture
+def broken(service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
+    """A service whose database has just gone away."""
+    service.make()
+    service.rank(event_id="before")
+    kind: type[Connection] = type(service.core._reading)  # type: ignore[assignment]
+
+    def fail(*_: object) -> None:
+        raise StoreError("database", "is gone; a test took it")
+
+    monkeypatch.setattr(kind, "transaction", fail)
+    return service
+
+
+def test_without_a_database_a_rank_is_refused_and_nothing_is_lost(
+    broken: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = broken.rank(event_id="during")
+    assert (found.status_code, found.json()["error"]["code"]) == (503, "StoreUnavailable")
+    assert found.headers["retry-after"] == "1"
+    monkeypatch.undo()
+    assert broken.rank(event_id="during").status_code == 201
+    broken.pass_time(11)
+    broken.settle()
+    assert broken.get("/v1/bandits/news").json()["closed"] == 2
+
+
+def test_without_a_database_an_unlearned_answer_can_be_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = Service(tmp_path / "s.sqlite", tmp_path, without_database="unlearned")
+    try:
+        service.make()
+        kind = type(service.core._reading)
+        with monkeypatch.context() as patched:
+            gone = StoreError("database", "is gone; a test took it")
+            patched.setattr(kind, "transaction", lambda _: (_ for _ in ()).throw(gone))
+            found = service.rank()
+        assert found.status_code == 201
+        assert found.headers["discreet-learned"] == "false"
+        assert service.rewards((found.json()["event_id"], 1.0))[0]["verdict"] == "unknown"
+        assert service.get("/v1/bandits/news").json()["events"] == 0
+    finally:
+        service.close()
