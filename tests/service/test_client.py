@@ -51,7 +51,7 @@ class Script:
     seen: list[Seen] = field(default_factory=list)
     url: str = ""
 
-    def next(self) -> Any:  # noqa: ANN401
+    def next(self) -> Any:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
@@ -96,7 +96,7 @@ def serve() -> Iterator[Serve]:
     """Start a server with answers; give its script."""
     servers: list[tuple[ThreadingHTTPServer, threading.Thread]] = []
 
-    def start(*answers: Any) -> Script:  # noqa: ANN401
+    def start(*answers: Any) -> Script:
         script = Script(list(answers))
         handler = type("Scripted", (Handler,), {"script": script})
         server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -122,7 +122,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return found
 
 
-def ok(body: Any = None, status: int = 200, **headers: str) -> tuple[int, Any, dict[str, str]]:  # noqa: ANN401
+def ok(body: Any = None, status: int = 200, **headers: str) -> tuple[int, Any, dict[str, str]]:
     return (
         status,
         b"" if body is None else body,
@@ -145,7 +145,7 @@ def _closed() -> Iterator[None]:
         OPEN.pop().close()
 
 
-def client(script: Script, **settings: Any) -> Client:  # noqa: ANN401
+def client(script: Script, **settings: Any) -> Client:
     OPEN.append(Client(script.url, KEY, bandit="news", timeout=10.0, **settings))
     return OPEN[-1]
 
@@ -296,7 +296,7 @@ def test_a_service_that_is_not_there_is_an_error_without_a_status(
 
 
 def test_rewards_go_in_batches_and_verdicts_come_in_order(serve: Serve) -> None:
-    def verdicts(body: list[dict[str, Any]]) -> Any:  # noqa: ANN401
+    def verdicts(body: list[dict[str, Any]]) -> Any:
         assert len(body) <= 1_000
         return ok(
             [
@@ -346,7 +346,7 @@ def test_calls_have_the_paths_and_methods_of_the_service(serve: Serve) -> None:
     script = serve(ok())
     service = client(script)
 
-    def asked(answer: Any, call: Callable[[], Any]) -> tuple[Any, str]:  # noqa: ANN401
+    def asked(answer: Any, call: Callable[[], Any]) -> tuple[Any, str]:
         script.answers = [answer]
         found = call()
         return found, f"{script.seen[-1].method} {script.seen[-1].path}"
@@ -411,7 +411,7 @@ def test_a_release_and_a_ledger_are_checked_and_an_altered_one_is_refused(serve:
 
 
 def test_threads_share_a_client(serve: Serve) -> None:
-    def verdict(body: list[dict[str, Any]]) -> Any:  # noqa: ANN401
+    def verdict(body: list[dict[str, Any]]) -> Any:
         return ok([{"event_id": body[0]["event_id"], "status": 204, "verdict": "accepted"}], 207)
 
     script = serve(verdict)
@@ -487,5 +487,5 @@ def test_importing_the_client_imports_neither_a_number_library_nor_the_service()
     watched = "{'numpy', 'numba', 'scipy', 'starlette', 'msgspec'}"
     program = f"import sys, discreet.client; print({watched} & set(sys.modules))"
     command = [sys.executable, "-c", program]
-    found = subprocess.run(command, capture_output=True, check=True, text=True)  # noqa: S603
+    found = subprocess.run(command, capture_output=True, check=True, text=True)
     assert found.stdout.strip() == "set()"

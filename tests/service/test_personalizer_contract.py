@@ -4,13 +4,7 @@ Only the endpoint differs from what its users have. The client knows rank, rewar
 other clients of Personalizer call besides is sent through its pipeline, with its credentials.
 """
 
-import os
-import re
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,40 +17,18 @@ pytest.importorskip(
 from azure.cognitiveservices.personalizer import PersonalizerClient, models
 from msrest.authentication import CognitiveServicesCredentials
 from msrest.exceptions import HttpOperationError
+from running import ADMINISTRATOR, running
 
 from discreet.client import Client
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what Microsoft's libraries use is deprecated
 
-ADMINISTRATOR = "a-key-of-the-administrator-for-tests"
-PATIENCE = 120.0  # seconds for what takes a moment; far more than it needs
-
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A service that runs, as one command starts it."""
-    folder = tmp_path_factory.mktemp("service")
-    errors = folder / "errors.txt"
-    command = [sys.executable, "-m", "discreet", "serve", "--data", str(folder / "data")]
-    environment = {**os.environ, "DISCREET_ADMIN_KEY": ADMINISTRATOR}
-    with errors.open("wb") as stream:
-        process = subprocess.Popen([*command, "--port", "0"], stderr=stream, env=environment)  # noqa: S603
-    try:
-        yield address(process, errors)
-    finally:
-        process.terminate()
-        assert process.wait(PATIENCE) == 0
-
-
-def address(process: "subprocess.Popen[bytes]", errors: Path) -> str:
-    """Where it says that it is."""
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until and process.poll() is None:
-        found = re.search(r"discreet serves at (http://\S+)\n", errors.read_text("utf-8"))
-        if found:
-            return found[1]
-        time.sleep(0.05)
-    raise AssertionError(errors.read_text("utf-8"))
+    with running(tmp_path_factory.mktemp("service")) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
@@ -77,16 +49,16 @@ def key(service: Client) -> str:
     return service.create_key("loop", ["rank", "reward"], bandit="shop").key
 
 
-def personalizer(endpoint: str, key: str) -> Any:  # noqa: ANN401
+def personalizer(endpoint: str, key: str) -> Any:
     return PersonalizerClient(endpoint, CognitiveServicesCredentials(key))
 
 
 @pytest.fixture
-def client(url: str, key: str) -> Any:  # noqa: ANN401
+def client(url: str, key: str) -> Any:
     return personalizer(f"{url}/bandits/shop", key)
 
 
-def request(**fields: Any) -> Any:  # noqa: ANN401
+def request(**fields: Any) -> Any:
     actions = [
         models.RankableAction(id="NewsArticle", features=[{"type": "News"}, {"length": 3}]),
         models.RankableAction(id="SportsArticle", features=[{"type": "Sports"}]),
@@ -96,7 +68,7 @@ def request(**fields: Any) -> Any:  # noqa: ANN401
     return models.RankRequest(**{"actions": actions, "context_features": context, **fields})
 
 
-def test_rank_gives_an_action_to_show_and_probabilities_that_add_up(client: Any) -> None:  # noqa: ANN401
+def test_rank_gives_an_action_to_show_and_probabilities_that_add_up(client: Any) -> None:
     found = client.rank(request(event_id="75269AD0-BFEE-4598-8196-C57383D38E10"))
     assert found.event_id == "75269AD0-BFEE-4598-8196-C57383D38E10"
     assert found.reward_action_id == found.ranking[0].id
@@ -105,7 +77,7 @@ def test_rank_gives_an_action_to_show_and_probabilities_that_add_up(client: Any)
     assert sum(one.probability for one in found.ranking) == pytest.approx(1.0)
 
 
-def test_rank_makes_up_an_event_id_and_excludes_actions_in_their_places(client: Any) -> None:  # noqa: ANN401
+def test_rank_makes_up_an_event_id_and_excludes_actions_in_their_places(client: Any) -> None:
     for _ in range(10):
         found = client.rank(request(excluded_actions=["NewsArticle"]))
         assert found.event_id
@@ -114,7 +86,7 @@ def test_rank_makes_up_an_event_id_and_excludes_actions_in_their_places(client: 
         assert sum(one.probability for one in found.ranking) == pytest.approx(1.0)
 
 
-def test_a_rank_that_is_repeated_is_one_event(client: Any, service: Client) -> None:  # noqa: ANN401
+def test_a_rank_that_is_repeated_is_one_event(client: Any, service: Client) -> None:
     first = client.rank(request(event_id="again"))
     before = service.bandit().events
     second = client.rank(request(event_id="again"))
@@ -130,14 +102,14 @@ def test_a_rank_that_is_repeated_is_one_event(client: Any, service: Client) -> N
     assert caught.value.error.error.inner_error.code == "EventExists"
 
 
-def test_a_reward_is_taken_in_and_a_second_one_too(client: Any) -> None:  # noqa: ANN401
+def test_a_reward_is_taken_in_and_a_second_one_too(client: Any) -> None:
     event = client.rank(request()).event_id
     raw = client.events.reward(event, 0.5, raw=True)
     assert raw.response.status_code == 204
     client.events.reward(event_id=event, value=-1)
 
 
-def test_a_deferred_event_is_activated(client: Any) -> None:  # noqa: ANN401
+def test_a_deferred_event_is_activated(client: Any) -> None:
     event = client.rank(request(defer_activation=True)).event_id
     assert client.events.activate(event, raw=True).response.status_code == 204
 
@@ -149,7 +121,7 @@ def test_an_event_id_may_have_a_slash_and_the_endpoint_one_at_its_end(url: str, 
     client.events.activate(event)
 
 
-def test_an_error_becomes_an_exception_with_its_code_and_message(client: Any) -> None:  # noqa: ANN401
+def test_an_error_becomes_an_exception_with_its_code_and_message(client: Any) -> None:
     for wrong, target in (
         ({"actions": []}, "actions"),
         ({"excluded_actions": ["NewsArticle", "SportsArticle", "EntertainmentArticle"]}, None),
@@ -172,7 +144,7 @@ def told(caught: pytest.ExceptionInfo[HttpOperationError]) -> dict[str, Any]:
     return found
 
 
-def test_rewards_and_activations_that_cannot_be_are_refused(client: Any) -> None:  # noqa: ANN401
+def test_rewards_and_activations_that_cannot_be_are_refused(client: Any) -> None:
     for call in (
         lambda: client.events.reward("nothing-like-it", 1.0),
         lambda: client.events.activate("nothing-like-it"),
@@ -209,7 +181,7 @@ def test_a_wrong_key_and_a_wrong_bandit_are_refused(url: str, service: Client) -
     assert (caught.value.response.status_code, caught.value.error.error.code) == (403, "Forbidden")
 
 
-def send(client: Any, method: str, path: str, body: Any = None) -> Any:  # noqa: ANN401
+def send(client: Any, method: str, path: str, body: Any = None) -> Any:
     """A call that this client has no method for, through its own pipeline and credentials."""
     where = client._client.format_url(path, Endpoint=client.config.endpoint)
     made = getattr(client._client, method)(where, {}, {"Accept": "application/json"}, body)
@@ -263,7 +235,7 @@ def test_a_configuration_that_cannot_be_is_refused_and_changes_nothing(
     assert service.bandit().reward == before
 
 
-def test_a_key_of_the_loop_cannot_change_the_configuration(client: Any) -> None:  # noqa: ANN401
+def test_a_key_of_the_loop_cannot_change_the_configuration(client: Any) -> None:
     answer = send(client, "put", "/configurations/service", {"defaultReward": 0.0})
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "Forbidden")
 
