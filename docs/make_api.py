@@ -28,6 +28,7 @@ MODULES = {
     "discreet.budget": "A budget that several learners share.",
     "discreet.evaluation": "Values of policies from logged rounds, exact and private.",
     "discreet.replay": "A private warm start from a log, and what it is worth.",
+    "discreet.client": "A client of the service.",
     "discreet.baselines": "Private multi-armed bandits.",
     "discreet.baselines.standard": "Learners under standard privacy, not joint.",
     "discreet.audit": "Attacks on a guarantee.",

@@ -103,6 +103,7 @@ _MODULES = {
     "audit": "audit",
     "baselines": "baselines",
     "budget": "budget",
+    "client": "client",
     "environments": "simulation.environments",
     "errors": "errors",
     "evaluation": "evaluation",

@@ -183,6 +183,17 @@ class Administration(Catalogue):
         await self.look()
         return key, text
 
+    def lend_key(self, *, name: str, scopes: list[str]) -> str:
+        """The text of a key that is stored nowhere, and valid as long as this process lives.
+
+        Args:
+            name: for people.
+            scopes: what it may do.
+        """
+        key, text = keys.made(name, scopes, None, self._clock())
+        self._keyring.lend(key)
+        return text
+
     async def revoke_key(self, identity: str, *, who: str) -> None:
         """End a key; ServiceError 404 if there is none."""
 

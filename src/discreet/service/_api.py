@@ -215,7 +215,7 @@ async def openapi(request: Request) -> Response:
 ROUTES: list[BaseRoute] = [
     Route("/v1/bandits/{bandit}/rank", rank, methods=["POST"]),
     Route("/v1/bandits/{bandit}/rewards", rewards, methods=["POST"]),
-    Route("/v1/bandits/{bandit}/events/{event}/activate", activate, methods=["POST"]),
+    Route("/v1/bandits/{bandit}/events/{event:path}/activate", activate, methods=["POST"]),
     Route("/v1/bandits", create_bandit, methods=["POST"]),
     Route("/v1/bandits", list_bandits),
     Route("/v1/bandits/{bandit}", one_bandit),

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from discreet.errors import DiscreetError
-from discreet.service import personalizer
+from discreet.service import dashboard, personalizer
 from discreet.service._api import ROUTES
 from discreet.service._bodies import ServiceError
 from discreet.service._configuration import Configuration
@@ -75,13 +75,7 @@ def application(core: Core, configuration: Configuration) -> Any:  # noqa: ANN40
         core: what does the work.
         configuration: limits, and whether clients come by HTTPS.
     """
-    routes = [*ROUTES, *personalizer.routes(core)]
-    try:  # until it is there
-        from discreet.service import dashboard
-
-        routes += dashboard.routes(core, configuration)
-    except ImportError:
-        pass
+    routes = [*ROUTES, *personalizer.routes(core), *dashboard.routes(core, configuration)]
     handlers: dict[Any, Any] = dict.fromkeys(
         (ServiceError, DiscreetError, HTTPException), _on_error
     )

@@ -278,9 +278,9 @@ def erase(connection: Connection, bandit: int, subject: bytes, after: int) -> in
         (bandit, subject, after),
     )
     connection.execute(
-        "UPDATE service_pending SET features = NULL, reward = NULL, subject = NULL "
+        "UPDATE service_pending SET features = NULL, reward = NULL, subject = NULL, request = ? "
         "WHERE bandit = ? AND subject = ? AND number > ?",
-        (bandit, subject, after),
+        (b"", bandit, subject, after),
     )
     return len(found)
 

@@ -86,16 +86,21 @@ class Keyring:
     def __init__(self, administrator: Key | None) -> None:
         """Start with the administrator's, if one was given."""
         self._administrator = administrator
-        self._keys: dict[str, Key] = {}
+        self._stored: dict[str, Key] = {}
+        self._passing: dict[str, Key] = {}
 
     def replace(self, keys: Iterable[Key]) -> None:
         """Take in what the database has now."""
-        self._keys = {key.id: key for key in keys}
+        self._stored = {key.id: key for key in keys}
+
+    def lend(self, key: Key) -> None:
+        """Take in a key that is valid as long as this process lives."""
+        self._passing[key.id] = key
 
     def find(self, text: str) -> Key | None:
         """Whose key this is. It takes as long for a wrong secret as for a right one."""
         found = _TEXT.match(text)
-        key = self._keys.get(found[1]) if found else None
+        key = self._known(found[1]) if found else None
         given = digest_of(text)
         matches = hmac.compare_digest(given, _NOBODY if key is None else key.digest)
         root = self._administrator
@@ -105,4 +110,7 @@ class Keyring:
     def still(self, identity: str) -> Key | None:
         """The key with this id, if it is still valid."""
         root = self._administrator
-        return root if root is not None and identity == root.id else self._keys.get(identity)
+        return root if root is not None and identity == root.id else self._known(identity)
+
+    def _known(self, identity: str) -> Key | None:
+        return self._stored.get(identity) or self._passing.get(identity)

@@ -154,7 +154,7 @@ async def _serve_http(
     _say(f"discreet serves at {address}")
     visitors = None
     if configuration.demo:
-        visitors = await _visitors(core, address)
+        visitors = _visitors(core, address)
         children.append(visitors)
     try:
         await server.serve(sockets=sockets)
@@ -178,11 +178,9 @@ def _host(configuration: Configuration) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-async def _visitors(core: "Core", address: str) -> "_Child":
+def _visitors(core: "Core", address: str) -> "_Child":
     """A process that plays visitors, with a key of its own."""
-    _, text = await core.create_key(
-        name="visitors of the demo", scopes=["admin"], bandit=None, who="demo"
-    )
+    text = core.lend_key(name="visitors of the demo", scopes=["admin"])
     command = [sys.executable, "-m", "discreet.service.demo", "--url", address]
     return _Child("visitors", command, {"DISCREET_KEY": text})
 

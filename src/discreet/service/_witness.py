@@ -51,6 +51,7 @@ class Witness:
         if self._folder is None:
             return
         staged = self._folder / f"{bandit}.{os.getpid()}.new"
+        staged.touch(0o600)
         with staged.open("wb") as file:
             file.write(json.dumps(testimony._asdict()).encode())
             file.flush()
