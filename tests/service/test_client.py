@@ -1,25 +1,27 @@
 """The typed client against a scripted server: what it sends, what it repeats, what it refuses.
 
-The server is made of the standard library, as the client is. Tests of the demonstration and of the
-service have the real one.
+The server is made of the standard library, as the client is; the last test has the real one.
 """
 
 import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from running import ADMINISTRATOR, PATIENCE, running
 
 import discreet
 from discreet import errors
-from discreet.client import Client, ClientError, NewKey, RankedAction, Retries
+from discreet.client import Client, ClientError, Erased, NewKey, RankedAction, Retries
 from discreet.client import _transport as transport
 
 KEY = "dk_0123456789ab_a-secret-that-nobody-may-see"
@@ -489,3 +491,64 @@ def test_importing_the_client_imports_neither_a_number_library_nor_the_service()
     command = [sys.executable, "-c", program]
     found = subprocess.run(command, capture_output=True, check=True, text=True)
     assert found.stdout.strip() == "set()"
+
+
+def test_every_call_works_against_a_service_that_runs(tmp_path: Path) -> None:
+    pytest.importorskip("starlette", reason="the extra `serve` is not installed")
+    ids = ["red", "green"]
+    features = discreet.features.FeatureMap((discreet.features.action_id(ids),))
+    with running(tmp_path) as url, Client(url, ADMINISTRATOR, bandit="banners") as service:
+        made = service.create_bandit(
+            "banners",
+            epsilon=50.0,
+            delta=0.01,
+            horizon=10_000,
+            contributions_per_user=5,
+            reward={"low": 0, "high": 1, "wait_seconds": 0.5, "default": 0},
+            features=features.to_json(),
+        )
+        assert (made.name, made.dim, made.state, made.release["number"]) == (
+            "banners",
+            2,
+            "running",
+            0,
+        )
+        with pytest.raises(ClientError) as caught:
+            service.create_bandit("banners", epsilon=1.0, delta=1e-6, horizon=None)
+        assert (caught.value.status, caught.value.code) == (409, "BanditExists")
+        service.create_bandit("patient", epsilon=1.0, delta=1e-6, horizon=None)
+        assert [one.name for one in service.bandits()] == ["banners", "patient"]
+        first = service.rank(ids, event_id="mine", bandit="patient")
+        assert service.rank(ids, event_id="mine", bandit="patient") == first
+
+        key = service.create_key("loop", ["rank", "reward"], bandit="banners")
+        with Client(url, key.key, bandit="banners") as loop:
+            shown = [loop.rank(ids, subject=f"person {n}") for n in range(200)]
+            late = loop.rank(ids, exclude=["red"], defer=True)
+            assert late.action_id == "green"
+            loop.activate(late.event_id)
+            verdicts = loop.rewards({one.event_id: 1.0 for one in shown})
+            assert {one.status for one in verdicts} == {204}
+            with pytest.raises(ClientError) as caught:
+                loop.reward("nobody's", 1.0)
+            assert caught.value.code == "EventNotFound"
+            with pytest.raises(ClientError) as caught:
+                loop.card()
+            assert caught.value.code == "Forbidden"
+
+        until = time.monotonic() + PATIENCE
+        while not service.bandit().release["number"]:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        release = service.release()
+        ledger = service.ledger()  # after the release: others may have been made since
+        assert ledger.holds(release)
+        assert service.release(release.number).rows == release.rows
+        assert service.card()["epsilon"] == 50.0
+        with pytest.raises(ClientError) as caught:
+            service.release(10_000)
+        assert caught.value.code == "ReleaseNotFound"
+        assert isinstance(service.erase("person 1"), Erased)
+        assert key.id in [one.id for one in service.keys()]  # noqa: SIM118  # no dictionary
+        service.revoke_key(key.id)
+        assert key.id not in [one.id for one in service.keys()]  # noqa: SIM118
