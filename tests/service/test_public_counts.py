@@ -1,0 +1,77 @@
+"""What can be seen without a key, or with one that reads, does not tell who was rewarded.
+
+Two worlds: people come, and in one of them they activate what was deferred and send rewards. See
+docs/privacy.md, "The service".
+"""
+
+import json
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_TIMES = re.compile(r"_(created|sum|bucket)\b|release_made")  # how long and when: not of interest
+_PUBLIC = ("/readyz", "/v1/bandits", "/v1/bandits/news")
+
+
+def _played(kind: type[Any], folder: Path, *, rewarded: bool) -> dict[str, Any]:
+    """What is public after people came; in one world they did more than that."""
+    folder.mkdir()
+    service = kind(folder / "service.sqlite", folder)
+    try:
+        service.make()
+        for place in range(4):
+            decided = service.rank(event_id=f"e{place}", defer=place == 3, subject="somebody")
+            assert decided.status_code == 201, decided.text
+        if rewarded:
+            _react(service)
+        before = _seen(service)
+        service.pass_time(11)
+        service.settle()
+        return {"before": before, "after": _seen(service)}
+    finally:
+        service.close()
+
+
+def _react(service: Any) -> None:
+    """Rewards and activations, by both interfaces, right and wrong."""
+    old = "/bandits/news/personalizer/v1.0/events"
+    service.rewards(("e0", 1.0), ("e1", 7.0), ("nobody", 1.0))
+    assert service.post(f"{old}/e2/reward", {"value": 1.0}).status_code == 204
+    assert service.post(f"{old}/e2/reward", {"value": 9.0}).status_code == 400
+    assert service.post("/v1/bandits/news/events/e3/activate").status_code == 204
+    assert service.post(f"{old}/e3/activate").status_code == 204
+    assert service.post("/v1/bandits/news/rewards", {"not": "a list"}).status_code == 400
+
+
+def _seen(service: Any) -> dict[str, Any]:
+    metrics = service.get("/metrics", key=None).text.splitlines()
+    found: dict[str, Any] = {path: _known(service.get(path).json()) for path in _PUBLIC}
+    found["metrics"] = [line for line in metrics if not _TIMES.search(line)]
+    return found
+
+
+def _known(value: Any) -> Any:
+    """The same without digests and times, which are different in every world."""
+    if isinstance(value, dict):
+        hidden = {"digest", "made", "created", "writer"}
+        return {name: _known(one) for name, one in value.items() if name not in hidden}
+    return [_known(one) for one in value] if isinstance(value, list) else value
+
+
+def test_public_counts_are_the_same_whether_rewards_came_or_not(
+    service: object, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    logs, seen = [], []
+    for name in ("rewarded", "silent"):
+        caplog.clear()
+        with caplog.at_level(logging.INFO, logger="discreet"):
+            played = _played(type(service), tmp_path / name, rewarded=name == "rewarded")
+        seen.append(played)
+        logs.append([record.getMessage() for record in caplog.records if "discreet" in record.name])
+    assert json.dumps(seen[0], indent=1) == json.dumps(seen[1], indent=1)
+    assert logs[0] == logs[1]
+    assert seen[0]["after"]["/v1/bandits/news"]["closed"] == 4
+    assert any(line.startswith("discreet_requests_total") for line in seen[0]["after"]["metrics"])
