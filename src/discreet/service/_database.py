@@ -63,6 +63,7 @@ CREATE TABLE IF NOT EXISTS service_erasure (
 _SCHEMA_LOCK = 0x6469736372656574  # one process at a time makes the tables
 _BUSY_SECONDS = 20.0  # for which SQLite waits for another process's transaction
 _PAUSE = 0.001
+_MOST_TOGETHER = 64  # rows that one statement inserts; a power of two
 
 
 class Connection(ABC):
@@ -75,6 +76,15 @@ class Connection(ABC):
     @abstractmethod
     def many(self, query: str, values: Iterable[Sequence[Any]]) -> None:
         """Run one statement for each of these values."""
+
+    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Insert rows, many with one statement: each statement may wait for the interpreter."""
+        start = 0
+        while start < len(rows):
+            size = min(_MOST_TOGETHER, 1 << (len(rows) - start).bit_length() - 1)
+            values = [value for row in rows[start : start + size] for value in row]
+            self.execute(_inserting(table, tuple(columns), size), values)
+            start += size
 
     @abstractmethod
     def transaction(self) -> contextlib.AbstractContextManager[None]:
@@ -293,6 +303,13 @@ class _PostgreSQL(Connection):
         if self._connection is not None:
             with contextlib.suppress(self._driver.Error):
                 self._connection.close()
+
+
+@lru_cache(maxsize=256)
+def _inserting(table: str, columns: tuple[str, ...], rows: int) -> str:
+    """A statement that inserts so many rows."""
+    one = f"({', '.join('?' * len(columns))})"
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([one] * rows)}"  # noqa: S608  # our own names
 
 
 @lru_cache(maxsize=256)

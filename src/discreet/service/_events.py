@@ -12,11 +12,11 @@ from typing import NamedTuple
 from discreet.service._bodies import Reward, Verdict
 from discreet.service._database import Connection
 
-_INSERT_EVENT = "INSERT INTO service_event (bandit, event_id, number, deadline) VALUES (?, ?, ?, ?)"
-_INSERT_PENDING = (
-    "INSERT INTO service_pending (bandit, number, deadline, active, features, otherwise, subject, "
-    "request, choice, release) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
+_EVENT = ("bandit", "event_id", "number", "deadline")
+_PENDING = (
+    "bandit", "number", "deadline", "active", "features", "otherwise", "subject", "request",
+    "choice", "release",
+)  # fmt: skip
 _OF_EVENTS = (
     "FROM service_event e "
     "LEFT JOIN service_pending p ON p.bandit = e.bandit AND p.number = e.number "
@@ -124,8 +124,8 @@ def record(
         )  # fmt: skip
         answers.append(None)
     if events:
-        connection.many(_INSERT_EVENT, events)
-        connection.many(_INSERT_PENDING, pending)
+        connection.insert("service_event", _EVENT, events)
+        connection.insert("service_pending", _PENDING, pending)
         connection.execute("UPDATE service_bandit SET events = ? WHERE id = ?", (number, bandit))
     return answers
 
