@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import features
-from discreet.features import FeatureMap, _parts, _remembered
+from discreet.features import FeatureMap, _parts
 from discreet.features import _values as read
-from discreet.features._remembered import content_of
+from discreet.features._remembered import content_of, content_of_list
 
 confusable = st.sampled_from([0, -0.0, 0.0, 1, 1.0, True, False, None, "1", "", "true", 2**60])
 nested = st.recursive(
@@ -24,6 +24,24 @@ nested = st.recursive(
     ),
     max_leaves=6,
 )
+
+
+ALIKE = [
+    [{"id": "x", "features": {"v": 0}}],
+    [{"id": "x", "features": {"v": 0.0}}],
+    [{"id": "x", "features": {"v": -0.0}}],
+    [{"id": "x", "features": {"v": False}}],
+    [{"id": "x", "features": {"v": None}}],
+    [{"id": "x", "features": {"v": float("nan")}}],
+    [{"id": "x", "features": {"v": "0"}}],
+    [{"id": 0, "features": {"v": "x"}}],
+    [{"id": "x", "features": {}}, {"id": "v", "features": {"x": 0}}],
+    [{"id": "x", "features": {"v": 0, "x": "v"}}],
+    [{"id": "x", "features": {"v": 1}}],
+    [{"id": "x", "features": {"v": True}}],
+    [{"id": "x", "features": {1: "v"}}],
+    [{"id": "x", "features": {True: "v"}}],
+]
 
 
 def in_arrays() -> object:
@@ -43,10 +61,10 @@ def test_the_quick_way_makes_the_rows_of_the_general_one(
     feature_map: FeatureMap, people: list, actions: list
 ) -> None:
     for context in [*people, people[0]]:
-        quick = feature_map.explain(context, actions)
+        quick, rows = feature_map.explain(context, actions), feature_map(context, actions)
         with in_arrays():
             general = feature_map.explain(context, actions)
-        assert quick.rows.tobytes() == general.rows.tobytes()
+        assert rows.tobytes() == quick.rows.tobytes() == general.rows.tobytes()
         assert quick.counts == general.counts
 
 
@@ -66,6 +84,21 @@ def test_a_short_list_of_actions_has_the_rows_that_it_has_in_a_long_one(
 def test_equal_contents_have_equal_tokens(one: object, other: object, digits: int | None) -> None:
     if content_of(one) is not None and content_of(one) == content_of(other):
         assert read.tokens(one, digits) == read.tokens(other, digits)
+
+
+described = st.builds(
+    lambda one, found: {"id": one, "features": found},
+    confusable,
+    st.dictionaries(st.sampled_from(["a", "1", 1, True]), confusable, max_size=2),
+)
+lists = st.lists(described, max_size=3)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(one=lists, other=lists)
+def test_lists_of_equal_content_are_spelled_the_same(one: list, other: list) -> None:
+    if content_of_list(one, 9) is not None and content_of_list(one, 9) == content_of_list(other, 9):
+        assert repr(one) == repr(other)
 
 
 def test_values_that_are_equal_and_spelled_otherwise_are_told_apart() -> None:
@@ -93,29 +126,64 @@ def test_actions_are_remembered_and_contexts_are_not() -> None:
     for age in range(10):
         feature_map({"age": age}, [{"id": f"a{n}", "features": {"n": n}} for n in range(3)])
     assert remembered(feature_map) == [3, 0, 3]
+    assert len(feature_map._remembered) == 1
 
 
 def test_what_is_remembered_is_bounded() -> None:
     feature_map = features.default()
-    with mock.patch.object(_remembered, "_MOST", 10):
-        for n in range(25):
-            feature_map({}, [f"a{n}"])
-            assert max(remembered(feature_map)) <= 10
-    before = remembered(feature_map)
+    for part in feature_map.parts[1], feature_map.parts[2].b:
+        part._remembered._most = 10
+    feature_map._remembered._most = 10
+    for n in range(25):
+        feature_map({}, [{"id": f"a{n}", "features": {}}])
+        assert 0 < max(*remembered(feature_map), len(feature_map._remembered)) <= 10
+    before = [*remembered(feature_map), len(feature_map._remembered)]
     deep: object = "x"
     for _ in range(6):
         deep = [deep]
-    for large in ("x" * 5000, 10**20000, ["x" * 100] * 60, list(range(100)), deep, object()):
-        feature_map({}, [{"id": "large", "v": large}])
-    assert remembered(feature_map) == before
+    for large in ("x" * 70000, 10**200000, ["x" * 100] * 60, list(range(100)), deep, object()):
+        feature_map({}, [{"id": "large", "features": {"v": large}}])
+    assert [*remembered(feature_map), len(feature_map._remembered)] == before
+    feature_map({}, [{"id": str(n), "features": {}} for n in range(600)])  # many numbers
+    feature_map({}, [{"id": "a", "features": {f"f{n}": n for n in range(3000)}}])
+    assert [*remembered(feature_map), len(feature_map._remembered)] == before
+
+
+def test_a_list_is_told_from_every_other_that_a_part_can_tell_from_it() -> None:
+    parts = [
+        features.numeric("action.v", 0, 1, knots=2),
+        features.hashed("action", 1000),
+        features.cross(features.numeric("context.c", 0, 1), features.numeric("action.v", 0, 1)),
+    ]
+    for first in ALIKE:
+        for second in ALIKE:
+            feature_map = FeatureMap(parts)
+            feature_map({"c": 0.3}, first)
+            expected = FeatureMap(parts)({"c": 0.3}, second)
+            assert feature_map({"c": 0.3}, second).tobytes() == expected.tobytes()
+
+
+def test_nobody_can_change_what_is_remembered() -> None:
+    feature_map, actions = features.default(), [{"id": "a", "features": {"v": 1}}]
+    before = feature_map({"c": 1}, actions)
+    kept = before.copy()
+    before[:] = 9.0
+    actions[0]["features"]["v"] = 2
+    changed = feature_map({"c": 1}, actions)
+    assert changed.tobytes() != kept.tobytes()
+    actions[0]["features"]["v"] = 1
+    assert feature_map({"c": 1}, actions).tobytes() == kept.tobytes()
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])  # noqa: S301  # its own
 def test_a_copy_remembers_nothing(copied: object) -> None:
     feature_map = features.default()
-    rows = feature_map({"v": 1}, ["secret"])
+    secret = [{"id": "secret", "features": {}}]
+    rows = feature_map({"v": 1}, secret)
+    assert len(feature_map._remembered) == 1
     another = copied(feature_map)
     assert remembered(another) == [0, 0, 0]
+    assert len(another._remembered) == 0
     assert another == feature_map
-    assert another({"v": 1}, ["secret"]).tobytes() == rows.tobytes()
+    assert another({"v": 1}, secret).tobytes() == rows.tobytes()
     assert b"secret" not in pickle.dumps(feature_map)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -23,14 +24,25 @@ from discreet.errors import ParameterError, ShapeError
 from discreet.features import _sources as sources
 from discreet.features import _values as read
 from discreet.features._codec import entry_of, map_fields
+from discreet.features._offered import Offered, of_actions
 from discreet.features._parts import MOST_ENTRIES, texts
-from discreet.features._rows import ACTION, CONTEXT, F64, I64, Look, Part, checked_list
+from discreet.features._remembered import Remembered, content_of_list
+from discreet.features._rows import (
+    ACTION,
+    CONTEXT,
+    F64,
+    I64,
+    Look,
+    Part,
+    checked_list,
+)
 from discreet.features._values import CLIPPED, MISSING, UNKNOWN
 from discreet.kernels import _features as kernels
 from discreet.problem import Problem
 
 _MARGIN = 1.0 - 2.0**-36
 _PIECE = 2**15  # rows that are made at a time, to bound the memory for products
+_FEW_NUMBERS = 2**14  # in the rows of a list of actions that is remembered
 _WHAT_HAPPENED = {"missing": MISSING, "unknown": UNKNOWN, "clipped": CLIPPED}
 
 
@@ -147,7 +159,13 @@ class FeatureMap:
                 disjoint map has an id that the map does not know.
             EmptyDecisionSetError: There is no action.
         """
-        return self._made(self._decision(context, actions))
+        person = sources.Records([sources.context_of(context)])
+        content = content_of_list(actions, _FEW_NUMBERS // self.dim)
+        offered = self._remembered.made(content, actions, self._offered)
+        look = Look({CONTEXT: person, ACTION: offered.source}, offered.picks, dict(offered.seen))
+        out = offered.rows.copy()
+        self._write(look, offered.first, out, of_context=True)
+        return out
 
     def candidates(self, columns: Any, actions: Any) -> NDArray[np.float64]:  # noqa: ANN401
         """The decision sets of many people with the same actions, shape (n, K, d).
@@ -275,18 +293,39 @@ class FeatureMap:
         offered = sources.actions_of(actions)
         return _look(person, offered, np.zeros(offered.count, np.int64), np.arange(offered.count))
 
+    @cached_property
+    def _remembered(self) -> Remembered[Offered]:
+        return Remembered(most=128, largest=2**16)
+
+    def _offered(self, actions: Any) -> Offered:  # noqa: ANN401
+        """All that does not depend on a context."""
+        look = self._decision(None, actions)
+        rows, first = np.zeros((look.count, self.dim)), self._first(look)
+        self._write(look, first, rows, of_context=False)
+        return Offered(look.sources[ACTION], look.picks, of_actions(self.parts, look), first, rows)
+
     def _made(self, look: Look) -> F64:
         """The rows that are asked for, shape (N, d)."""
         out = np.zeros((look.count, self.dim))
         first = self._first(look)
         for start in range(0, look.count, _PIECE):
             rows = slice(start, start + _PIECE)
-            piece, offsets = look.piece(rows), first[rows]
-            for part, scale in zip(self.parts, self._scales, strict=True):
-                made = part.made(piece)
-                kernels.scatter(*made.rows[:3], made.pick, scale, offsets, out[rows])
-                offsets = offsets + part.size
+            piece = look.piece(rows)
+            for of_context in (False, True):
+                self._write(piece, first[rows], out[rows], of_context=of_context)
         return out
+
+    def _write(self, look: Look, first: I64, out: F64, *, of_context: bool) -> None:
+        """Fill in the parts that read the context, or the others."""
+        for part, scale, offset in zip(self.parts, self._scales, self._offsets, strict=True):
+            if (CONTEXT in part.reads) is of_context:
+                made = part.made(look)
+                kernels.scatter(*made.rows[:3], made.pick, scale, first + offset, out)
+
+    @cached_property
+    def _offsets(self) -> tuple[int, ...]:
+        """The first coordinate of each part."""
+        return tuple(accumulate([part.size for part in self.parts], initial=0))[:-1]
 
     def _first(self, look: Look) -> I64:
         """The first coordinate that each row may use."""

@@ -181,8 +181,8 @@ class _Tokens(_OnePath):
         raise NotImplementedError
 
     @cached_property
-    def _remembered(self) -> Remembered:
-        return Remembered()
+    def _remembered(self) -> Remembered[Row]:
+        return Remembered(most=2048, largest=4096)
 
     def rows(self, look: Look) -> Picked:
         """Signed counts of tokens, scaled to length 1."""
@@ -204,7 +204,7 @@ class _Tokens(_OnePath):
         contents = look.contents.get(self.path)
         if contents is None:
             contents = look.contents[self.path] = [content_of(value) for value in values]
-        recall = self._remembered.row
+        recall = self._remembered.made
         return [recall(*one, self._row) for one in zip(contents, values, strict=True)]
 
     def _row(self, value: object) -> Row:

@@ -1,4 +1,4 @@
-"""What a part made of actions that it saw lately, so that a row is not made of the same one twice.
+"""What was made of actions that were seen lately, so that it is not made of the same ones twice.
 
 The same actions are offered again and again, and to make rows of them takes most of the time of a
 decision. Only actions are remembered, never contexts: in memory, so many at most and none that is
@@ -6,48 +6,56 @@ large; nothing of it is shown, copied or written. What is remembered is what wou
 """
 
 from collections.abc import Callable, Hashable
+from math import copysign
 from sys import getsizeof
+from typing import Generic, TypeVar
 
-from discreet.features._rows import Row
-
-_MOST = 2048  # actions of each part
-_LARGEST = 4096  # bytes of one action
-_LONGEST = 64  # entries of a dictionary or a list
+_LONGEST = 64  # entries of a dictionary or a list in an action
+_MOST_VALUES = 2048  # in a list of actions
 _DEEPEST = 4
 _SINGLE = frozenset({str, int, float, bool, type(None)})
+_DESCRIBED = {"id", "features"}
 
 Content = tuple[tuple[type, ...], tuple[Hashable, ...]]
+T = TypeVar("T")
 
 
-class Remembered:
-    """Rows by the content that they were made of. When it is full it begins anew."""
+class Remembered(Generic[T]):
+    """What was made, by the content that it was made of. When it is full it begins anew.
 
-    def __init__(self) -> None:
-        self._rows: dict[Content | None, Row] = {}
+    Args:
+        most: how many are remembered.
+        largest: of about how many bytes the content may be.
+    """
 
-    def row(self, content: Content | None, value: object, make: Callable[[object], Row]) -> Row:
+    def __init__(self, most: int, largest: int) -> None:
+        self._most = most
+        self._largest = largest
+        self._found: dict[Content | None, T] = {}
+
+    def made(self, content: Content | None, value: object, make: Callable[[object], T]) -> T:
         """What ``make(value)`` is, or was.
 
         Args:
-            content: what `content_of` says of the value.
+            content: what there is in the value; None if it is not to be remembered.
             value: what was found.
-            make: makes a row of a value; equal contents have equal rows.
+            make: makes the same of equal contents.
         """
-        found = self._rows.get(content)
+        found = self._found.get(content)
         if found is None:
             found = make(value)
-            if content is not None and _size(content) <= _LARGEST:
-                if len(self._rows) >= _MOST:
-                    self._rows.clear()
-                self._rows[content] = found
+            if content is not None and _size(content) <= self._largest:
+                if len(self._found) >= self._most:
+                    self._found.clear()
+                self._found[content] = found
         return found
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._found)
 
-    def __reduce__(self) -> tuple[type["Remembered"], tuple[()]]:
+    def __reduce__(self) -> tuple[type["Remembered[T]"], tuple[int, int]]:
         """A copy remembers nothing, and so does a file."""
-        return Remembered, ()
+        return Remembered, (self._most, self._largest)
 
 
 def content_of(value: object, depth: int = _DEEPEST) -> Content | None:
@@ -71,6 +79,33 @@ def content_of(value: object, depth: int = _DEEPEST) -> Content | None:
         if None in inside:
             return None
     return kinds, inside
+
+
+def content_of_list(actions: object, most: int) -> Content | None:
+    """Something that two lists of actions share only if no part can tell them apart.
+
+    None if they are not all of the form {'id': ..., 'features': {...}}, with single values, or if
+    there are more than ``most``. Nor is zero with a minus remembered: it equals zero, and numeric
+    parts tell them apart.
+    """
+    if type(actions) is not list or len(actions) > most:
+        return None
+    inside: list[Hashable] = []
+    for one in actions:
+        if type(one) is not dict or one.keys() != _DESCRIBED or type(one["features"]) is not dict:
+            return None
+        features = one["features"]
+        inside += (len(features), one["id"], *features, *features.values())
+    kinds = tuple(map(type, inside))
+    if len(kinds) > _MOST_VALUES or not _SINGLE.issuperset(kinds) or _negative_zero(inside):
+        return None
+    return kinds, tuple(inside)
+
+
+def _negative_zero(inside: list[Hashable]) -> bool:
+    return 0.0 in inside and any(
+        type(one) is float and one == 0.0 and copysign(1.0, one) < 0.0 for one in inside
+    )
 
 
 def _size(content: Content) -> int:

@@ -7,7 +7,7 @@ alone, and has Euclidean norm at most 1, but for rounding (see `FeatureMap`).
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import accumulate, chain
 from typing import Any, ClassVar, NamedTuple
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from discreet import _checks as checks
 from discreet.errors import ParameterError
+from discreet.features._remembered import Content
 from discreet.features._sources import Source
 from discreet.features._values import Flags
 
@@ -71,7 +72,7 @@ class Look:
     sources: dict[str, Source]
     picks: dict[str, I64]
     seen: dict["Part", Picked] = field(default_factory=dict)
-    contents: dict[str, list[Hashable]] = field(default_factory=dict)
+    contents: dict[str, list[Content | None]] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
