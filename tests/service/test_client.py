@@ -214,6 +214,13 @@ def test_waits_double_and_are_shortened_at_random_by_at_most_a_half(
     assert len(set(waits[:3])) == 3
 
 
+def test_clients_that_fail_together_do_not_return_together() -> None:
+    waits = [Retries(first=1.0).wait(1, None) for _ in range(100)]
+    assert min(waits) >= 0.5
+    assert max(waits) <= 1.0
+    assert len(set(waits)) > 50
+
+
 def test_a_wait_is_as_long_as_the_service_asks_for_but_not_longer_than_is_allowed(
     serve: Serve, waits: list[float]
 ) -> None:

@@ -273,6 +273,13 @@ def test_what_does_not_exist_here_says_so(url: str, method: str, path: str) -> N
 
 
 @pytest.mark.usefixtures("service")
+def test_clients_that_do_not_tidy_up_the_slashes_of_their_endpoint_are_served(url: str) -> None:
+    client = personalizer(url, ADMINISTRATOR)
+    answer = send(client, "get", f"{url}/bandits/shop//personalizer/v1.0/configurations/service")
+    assert answer.status_code == 200
+
+
+@pytest.mark.usefixtures("service")
 def test_what_is_no_route_of_personalizer_is_an_error_in_its_form(url: str) -> None:
     client = personalizer(f"{url}/bandits/shop", ADMINISTRATOR)
     assert send(client, "get", "/rank").status_code == 405
