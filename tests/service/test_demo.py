@@ -21,7 +21,7 @@ import discreet
 from discreet.client import Client, ClientError
 from discreet.features import FeatureMap
 from discreet.mechanism.noise.sources import SeededNoise
-from discreet.service import demo
+from discreet.service import _demo as demo
 
 ARTICLES = [one["id"] for one in demo._articles()]
 RATE, DELAY = 40, 5  # visitors a second, and seconds until their rows are learned
@@ -156,7 +156,7 @@ def test_the_visitors_process_ends_in_order_when_told_to_or_when_its_parent_ends
     with Client(url, ADMINISTRATOR) as client:
         before = visits(client)
     process = subprocess.Popen(  # our own command
-        [sys.executable, "-m", "discreet.service.demo", "--url", url, "--rate", "100"],
+        [sys.executable, "-m", "discreet.service._demo", "--url", url, "--rate", "100"],
         stdin=subprocess.PIPE,
         env={**os.environ, "DISCREET_KEY": ADMINISTRATOR, "DISCREET_PARENT": "1"},
     )

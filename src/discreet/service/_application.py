@@ -10,7 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from discreet.errors import DiscreetError
-from discreet.service import dashboard, personalizer
+from discreet.service import _personalizer as personalizer
+from discreet.service import dashboard
 from discreet.service._api import ROUTES
 from discreet.service._bodies import ServiceError
 from discreet.service._configuration import Configuration

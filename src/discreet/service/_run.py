@@ -181,7 +181,7 @@ def _host(configuration: Configuration) -> str:
 def _visitors(core: "Core", address: str) -> "_Child":
     """A process that plays visitors, with a key of its own."""
     text = core.lend_key(name="visitors of the demo", scopes=["admin"])
-    command = [sys.executable, "-m", "discreet.service.demo", "--url", address]
+    command = [sys.executable, "-m", "discreet.service._demo", "--url", address]
     return _Child("visitors", command, {"DISCREET_KEY": text})
 
 

@@ -4,7 +4,7 @@ They come through the typed client, as a real page would, and know nothing else 
 they like is written down here (`_click_probability`), so it can be said how well they are served:
 choosing at random they click about 25 times in 100, with the best article for each 47 times.
 
-    DISCREET_KEY=dk_... python -m discreet.service.demo --url http://localhost:8080
+    DISCREET_KEY=dk_... python -m discreet.service._demo --url http://localhost:8080
 """
 
 import argparse
@@ -209,7 +209,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
-    parser = argparse.ArgumentParser(prog="python -m discreet.service.demo", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m discreet.service._demo", description=__doc__)
     parser.add_argument("--url", required=True, help="where the service is")
     parser.add_argument("--rate", type=float, default=40.0, help="visitors a second")
     given = parser.parse_args(arguments)
