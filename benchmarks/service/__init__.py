@@ -1,0 +1,1 @@
+"""How fast `discreet serve` is, beside other servers: python -m benchmarks.service."""
