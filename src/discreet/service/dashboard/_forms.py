@@ -1,5 +1,7 @@
 """Forms: from what a person typed to what the service understands, or advice beside a field."""
 
+import math
+import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
@@ -14,6 +16,7 @@ from discreet.service._http import body_of
 
 _MOST_FIELDS = 100
 _MAP_ERRORS = ("features", "parts", "specification", "format", "version", "actions", "dim")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _SAYS_NAME = "Use letters, digits, “_”, “.” and “-”, at most 64, beginning with a letter or digit."
 DEFAULTS = {
     "name": "",
@@ -86,8 +89,7 @@ def bandit_of(form: Mapping[str, list[str]]) -> BanditSpec:
     }
     entry["reward"] = {**rule, "aggregation": given["aggregation"]}
     entry["features"] = _features(given, errors)
-    if not errors:
-        _compare(rule, errors)
+    _compare(given["name"], entry, rule, errors)
     if errors:
         raise FormError(errors)
     try:
@@ -175,8 +177,22 @@ def _features(given: Mapping[str, str], errors: dict[str, str]) -> dict[str, Any
     return None
 
 
-def _compare(rule: Mapping[str, float | None], errors: dict[str, str]) -> None:
-    low, high, otherwise = (float(rule[name] or 0.0) for name in ("low", "high", "default"))
+def _compare(
+    name: str,
+    entry: Mapping[str, Any],
+    rule: Mapping[str, float | None],
+    errors: dict[str, str],
+) -> None:
+    """What can be said of all fields at once, before the service has its say."""
+    if not _NAME.fullmatch(name):
+        errors["name"] = _SAYS_NAME
+    if entry["epsilon"] is not None and not 0.0 < entry["epsilon"] < math.inf:
+        errors["epsilon"] = "It must be above 0."
+    if entry["delta"] is not None and not 0.0 < entry["delta"] < 1.0:
+        errors["delta"] = "It must be between 0 and 1."
+    low, high, otherwise = (rule[name] for name in ("low", "high", "default"))
+    if low is None or high is None or otherwise is None:
+        return
     if not low < high:
         errors["high"] = "It must be above the lowest reward."
     elif not low <= otherwise <= high:

@@ -47,6 +47,7 @@ async def overview(visit: Visit) -> dict[str, Any]:
                 "path": bandit_path(bandit.name),
                 "bands": [point.mean for _, point in points],
                 "last": points[-1][1] if points else None,
+                "first": bandit.ranker.mechanism.schedule.after(0),
             }
         )
     return {"cards": sorted(cards, key=lambda card: str(card["facts"]["name"]))}

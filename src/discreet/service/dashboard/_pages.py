@@ -101,11 +101,11 @@ async def _verified(visit: Visit, kept: str) -> dict[str, Any]:
 
     def work() -> dict[str, Any]:
         if not lines:
-            return {"intact": True, "empty": True}
+            return {"intact": True, "empty": True, "kept": None}
         try:
             ledger = Ledger.parse(lines)
         except (BrokenLedgerError, FileVersionError) as error:
-            return {"intact": False, "empty": False, "reason": str(error)}
+            return {"intact": False, "empty": False, "reason": str(error), "kept": None}
         other = [
             number
             for number, one in published.items()

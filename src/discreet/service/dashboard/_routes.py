@@ -48,7 +48,7 @@ def _pages(site: Site) -> list[BaseRoute]:
         f"{_BANDIT}/events": pages.events,
         f"{_BANDIT}/ledger.jsonl": pages.ledger_lines,
     }
-    new = Route("/dashboard/bandits/new", page(site, administration.new_bandit, scope="admin"))
+    new = Route("/dashboard/new-bandit", page(site, administration.new_bandit, scope="admin"))
     return [new, *(Route(path, page(site, handler)) for path, handler in shown.items())]
 
 

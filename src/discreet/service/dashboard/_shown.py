@@ -10,7 +10,6 @@ from discreet.service.dashboard.learning import Band
 
 _NONE, _MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 _SPARK = (160.0, 40.0)  # width and height of a sparkline, in its own units
-_ROW = (240.0, 24.0)  # of an interval in a table
 _UNITS = ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute"), (1.0, "second"))
 
 
@@ -92,7 +91,7 @@ def sparkline(bands: Sequence[Band | None], *, low: float, high: float) -> Marku
 def interval(
     low: float, middle: float | None, high: float, *, reach: tuple[float, float]
 ) -> Markup:
-    """An interval on a line from one end of ``reach`` to the other, as SVG.
+    """An interval on a line from one end of ``reach`` to the other, as SVG of any width.
 
     Args:
         low: the lower end.
@@ -100,38 +99,26 @@ def interval(
         high: the upper end.
         reach: the ends of the line.
     """
-    width, height = _ROW
     first, last = reach
     span = (last - first) or 1.0
 
     def place(value: float) -> float:
-        return round(2 + (width - 4) * (min(last, max(first, value)) - first) / span, 2)
+        return round(100 * (min(last, max(first, value)) - first) / span, 2)
 
-    half = height / 2
     zero = (
-        Markup('<line class="zero" x1="{0}" x2="{0}" y1="0" y2="{1}"/>').format(place(0.0), height)
+        Markup('<line class="zero" x1="{0}%" x2="{0}%" y1="0" y2="24"/>').format(place(0.0))
         if first < 0.0 < last
         else ""
     )
     dot = (
-        Markup('<circle class="dot" cx="{}" cy="{}" r="4"/>').format(place(middle), half)
+        Markup('<circle class="dot" cx="{}%" cy="12" r="4.5"/>').format(place(middle))
         if middle is not None
         else ""
     )
     return Markup(
-        '<svg class="interval" viewBox="0 0 {0} {1}" aria-hidden="true">'
-        '<line class="axis" x1="0" x2="{0}" y1="{2}" y2="{2}"/>{3}'
-        '<rect class="band" x="{4}" y="{5}" width="{6}" height="8" rx="4"/>{7}</svg>'
-    ).format(
-        int(width),
-        int(height),
-        half,
-        zero,
-        place(low),
-        half - 4,
-        max(1.0, round(place(high) - place(low), 2)),
-        dot,
-    )
+        '<svg class="interval" aria-hidden="true"><line class="axis" x1="0" x2="100%" y1="12" '
+        'y2="12"/>{}<rect class="band" x="{}%" y="8" width="{}%" height="8" rx="4"/>{}</svg>'
+    ).format(zero, place(low), max(0.5, round(place(high) - place(low), 2)), dot)
 
 
 def short(digest: str | None) -> Markup:

@@ -177,7 +177,10 @@
       this.element.closest("figure").hidden = shape === null;
       if (shape === null) return;
       const options = { ...this.size(), cursor: { drag: { x: false, y: false } }, ...shape.options };
-      this.plot = new uPlot(options, shape.data, this.element);
+      const last = shape.data[0].length - 1;
+      const rest = (plot) => { if (plot.cursor.idx == null) plot.setLegend({ idx: last }, false); };
+      this.plot = new uPlot({ ...options, hooks: { setCursor: [rest] } }, shape.data, this.element);
+      this.plot.setLegend({ idx: last }, false);
     }
   }
 
