@@ -82,7 +82,7 @@ async def rewards(given: list[Reward]) -> list[dict[str, Any]]:
         arm, row, value = zip(*known, strict=True)
         model.partial_fit(list(arm), list(value), np.concatenate(row))
     return [
-        {"event_id": one.event_id, "status": 404 if before is None else 204}
+        {"event_id": one.event_id, "verdict": "unknown" if before is None else "accepted"}
         for one, (before, _) in zip(given, found, strict=True)
     ]
 

@@ -24,6 +24,7 @@ from benchmarks.service import workload
 _DIFFERENT = 512  # requests that are made beforehand, and asked in turn
 _PATIENCE = 30.0  # seconds after the end for answers that are still to come
 _EVENT = b'"event_id":"'
+_ACCEPTED = b'"accepted"'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +149,7 @@ class _Load:
         self.latencies: list[float] = []
         self.statuses: Counter[int] = Counter()
         self.events: list[str] = []
+        self.accepted = 0
         self.last = 0.0
 
     async def run(self) -> dict[str, Any]:
@@ -200,6 +202,7 @@ class _Load:
             self.latencies.append(now - since)
             self.statuses[status] += 1
             self.last = now
+        self.accepted += body.count(_ACCEPTED)
         if self._asked.collect and (at := body.find(_EVENT)) >= 0:
             start = at + len(_EVENT)
             self.events.append(body[start : body.index(b'"', start)].decode())
@@ -227,6 +230,7 @@ class _Load:
             "p99_ms": quantile(0.99),
             "max_ms": quantile(1.0),
             "share_of_a_core": share,
+            "accepted": self.accepted,
             "events": self.events,
         }
 

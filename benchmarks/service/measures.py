@@ -85,13 +85,13 @@ def _loaded(sizes: ServiceSizes, port: int, **how: Any) -> dict[str, Any]:  # no
 
 
 def _rewarded(port: int, path: str, events: list[str], key: str = "") -> float:
-    """Rewards a second."""
+    """Rewards a second; every one of them must have been accepted."""
     asked = Asked(
         kind="rewards", port=port, connections=4, seconds=60.0, path=path, key=key, events=events
     )
     found = play(asked)
-    if set(found["statuses"]) != {"207"}:
-        raise RuntimeError(f"rewards were answered with {found['statuses']}")
+    if set(found["statuses"]) != {"207"} or found["accepted"] != BATCH * found["count"]:
+        raise RuntimeError(f"not all rewards were accepted: {found['statuses']}")
     return BATCH * float(found["rate"])
 
 
@@ -192,7 +192,7 @@ def rankers(sizes: ServiceSizes) -> BenchSection:
         ),
         notes=(
             f"{errors} errors.",
-            "Database, load and rankers share the cores: two cores leave little for a second ranker.",
+            "Database, load and rankers share the cores of the machine.",
         ),
         figures={"two_beside_one": both / alone["rate"]},
     )
