@@ -183,7 +183,7 @@ def test_a_release_is_shown_with_its_digest_and_document(world: World, reader: B
     page = reader.get(f"{NEWS}/releases/3").text
     assert third["digest"] in page
     assert "yes, with these values" in page
-    assert "action.id=red" in page
+    assert "action.<wbr>id=<wbr>red" in page
     answer = reader.get("/dashboard/data/bandits/news/releases/3")
     assert answer.headers["etag"] == f'"{third["digest"]}"'
     assert Release.from_json(answer.content).number == 3

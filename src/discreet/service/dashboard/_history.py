@@ -11,9 +11,13 @@ from discreet.release._diagnosis import Diagnosis
 from discreet.service._bandit import Bandit
 from discreet.service._core import Core
 from discreet.service.dashboard import learning
-from discreet.service.dashboard.learning import Band, Layout, Point
+from discreet.service.dashboard.learning import Band, Coordinate, Layout, Point
+
+Points = list[tuple[dict[str, Any], Point]]
 
 _MOST_POINTS = 240  # on a chart
+_FEWEST_POINTS = 8  # on one of a bandit with very many features
+_MOST_NUMBERS = 4_000_000  # that are read for a chart, of all its releases
 _REMEMBERED = 20_000  # points of all bandits together
 _MOST_LINES = 8  # actions on a chart
 
@@ -30,8 +34,9 @@ class Histories:
         self._core = core
         self._points: OrderedDict[str, Point] = OrderedDict()
         self._layouts: dict[str, Layout] = {}
-        self._known: dict[str, tuple[str, list[tuple[dict[str, Any], Point]]]] = {}
+        self._known: dict[tuple[str, int], tuple[str, Points]] = {}
         self._diagnoses: dict[str, tuple[str, Diagnosis]] = {}
+        self._coordinates: dict[str, tuple[str, list[Coordinate]]] = {}
 
     def layout(self, bandit: Bandit) -> Layout:
         """Which coordinates of its map tell something."""
@@ -40,18 +45,32 @@ class Histories:
             self._layouts[digest] = learning.layout(bandit.features)
         return self._layouts[digest]
 
-    async def points(self, bandit: Bandit) -> list[tuple[dict[str, Any], Point]]:
+    async def points(self, bandit: Bandit, most: int = _MOST_POINTS) -> Points:
         """Releases in order with what they say; of many every second, every fourth and so on.
 
         The last one is always there. Which are left out changes when their number doubles.
+
+        Args:
+            bandit: whose.
+            most: how many, about.
         """
-        digest = bandit.digest
-        known = self._known.get(bandit.name, ("", []))
+        digest, dim = bandit.digest, bandit.features.dim
+        most = max(_FEWEST_POINTS, min(most, _MOST_NUMBERS // dim**2))
+        known = self._known.get((bandit.name, most), ("", []))
         if known[0] == digest or bandit.state == "rewound":
             return known[1]
-        found = await self._thinned(bandit)
-        self._known[bandit.name] = (digest, found)
+        found = await self._thinned(bandit, most)
+        self._known[bandit.name, most] = (digest, found)
         return found
+
+    async def coordinates(self, bandit: Bandit) -> list[Coordinate]:
+        """What the last release says of each coordinate."""
+        digest, known = bandit.digest, self._coordinates.get(bandit.name)
+        if known is None or known[0] != digest:
+            release, named = bandit.ranker.release, bandit.features
+            found = await asyncio.to_thread(learning.coordinates, release, named)
+            known = self._coordinates[bandit.name] = (digest, found)
+        return known[1]
 
     async def diagnosis(self, bandit: Bandit) -> Diagnosis:
         """How much the last release says."""
@@ -61,10 +80,10 @@ class Histories:
             self._diagnoses[bandit.name] = known
         return known[1]
 
-    async def _thinned(self, bandit: Bandit) -> list[tuple[dict[str, Any], Point]]:
+    async def _thinned(self, bandit: Bandit, most: int) -> Points:
         listed = [one for one in await self._core.releases(bandit.name) if one["number"] > 0]
         step = 1
-        while len(listed) > step * _MOST_POINTS:
+        while len(listed) > step * most:
             step *= 2
         chosen = [one for one in listed[:-1] if one["number"] % step == 0] + listed[-1:]
         found = []
@@ -93,7 +112,7 @@ class Histories:
         return await asyncio.to_thread(work)
 
 
-def chart(points: list[tuple[dict[str, Any], Point]]) -> dict[str, Any]:
+def chart(points: Points) -> dict[str, Any]:
     """Curves for the page's script: the mean reward, and shares of the most frequent actions.
 
     Args:

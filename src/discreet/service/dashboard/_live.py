@@ -8,12 +8,12 @@ import msgspec
 from starlette.responses import Response
 
 from discreet.service._bandit import Bandit
-from discreet.service.dashboard import learning
 from discreet.service.dashboard._history import chart, ordered
 from discreet.service.dashboard._site import SECURE, Visit, as_json, bandit_path, in_thread
 from discreet.service.dashboard.learning import Coordinate
 
 _RECENT = 50  # releases on a page
+_ON_A_CARD = 48  # releases in a small drawing
 
 
 class Live(NamedTuple):
@@ -22,10 +22,12 @@ class Live(NamedTuple):
     Attributes:
         collect: all that it shows.
         parts: templates in ``parts/`` of what is replaced when it changes.
+        counts: whether it shows how many events there are.
     """
 
     collect: Callable[[Visit], Awaitable[dict[str, Any]]]
     parts: tuple[str, ...]
+    counts: bool = False
 
 
 def bandit_of(visit: Visit) -> Bandit:
@@ -39,7 +41,7 @@ async def overview(visit: Visit) -> dict[str, Any]:
     for bandit in visit.core.bandits():
         if not visit.key.allows("read", bandit.name):
             continue
-        points = await visit.site.histories.points(bandit)
+        points = await visit.site.histories.points(bandit, _ON_A_CARD)
         cards.append(
             {
                 "bandit": bandit,
@@ -111,9 +113,8 @@ async def features(visit: Visit) -> dict[str, Any]:
     """Each coordinate with its estimate and width."""
     found = await frame(visit)
     bandit: Bandit = found["bandit"]
-    release, named = bandit.ranker.release, bandit.features
-    listed: list[Coordinate] = await in_thread(lambda: learning.coordinates(release, named))
-    return {**found, "coordinates": listed, "reach": reach(listed), "map": named}
+    listed = await visit.site.histories.coordinates(bandit)
+    return {**found, "coordinates": listed, "reach": reach(listed), "map": bandit.features}
 
 
 async def events(visit: Visit) -> dict[str, Any]:
@@ -133,21 +134,36 @@ PAGES = {
     "releases": Live(releases, ("head", "releases_table")),
     "privacy": Live(privacy, ("head", "privacy_counts")),
     "features": Live(features, ("head", "features_table")),
-    "events": Live(events, ("head", "events_counts")),
+    "events": Live(events, ("head", "events_counts"), counts=True),
 }
-OVERVIEW = Live(overview, ("overview",))
+OVERVIEW = Live(overview, ("overview",), counts=True)
 
 
 async def send(visit: Visit, live: Live) -> Response:
-    """What changed since the stamp that the script has; 204 if nothing did."""
-    context = await live.collect(visit)
-    templates = visit.site.templates
-    parts = {
-        name: templates.get_template(f"parts/{name}.html").render(visit=visit, **context)
-        for name in live.parts
-    }
-    body = {"parts": parts, "chart": context.get("chart")}
-    stamp = hashlib.sha256(msgspec.json.encode(body)).hexdigest()[:16]
+    """The page's parts, if anything changed since the stamp that the script has; 204 if not."""
+    stamp = _stamp(visit, live)
     if visit.request.query_params.get("stamp") == stamp:
         return Response(status_code=204, headers=SECURE)
-    return as_json({"stamp": stamp, **body})
+    context = await live.collect(visit)
+
+    def rendered() -> dict[str, str]:
+        templates = visit.site.templates
+        return {
+            name: templates.get_template(f"parts/{name}.html").render(visit=visit, **context)
+            for name in live.parts
+        }
+
+    parts = await in_thread(rendered)
+    return as_json({"stamp": stamp, "parts": parts, "chart": context.get("chart")})
+
+
+def _stamp(visit: Visit, live: Live) -> str:
+    """A digest of all that a page depends on, which is cheap: pages are asked for often."""
+    path = visit.request.path_params
+    bandits = [bandit_of(visit)] if "bandit" in path else visit.core.bandits()
+    facts: list[object] = [visit.key.id, visit.request.query_params.get("before")]
+    for one in bandits:
+        facts += [one.name, one.state, one.state_reason, one.digest]
+        if live.counts or one.ranker.release.number == 0:
+            facts += [one.events, one.closed]
+    return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:16]

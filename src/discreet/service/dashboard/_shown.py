@@ -1,6 +1,7 @@
 """How numbers and times are written on pages, and small drawings in SVG."""
 
 import math
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -128,7 +129,14 @@ def short(digest: str | None) -> Markup:
     return Markup('<code title="{}">{}…</code>').format(digest, escape(digest[:12]))
 
 
+def breakable(name: str) -> Markup:
+    """The name of a coordinate, which may go on in a new line after its punctuation."""
+    parts = re.split(r"(?<=[=*/.])", name)
+    return Markup("<wbr>").join(parts)
+
+
 FILTERS = {
+    "breakable": breakable,
     "count": count,
     "number": number,
     "fixed": fixed,
