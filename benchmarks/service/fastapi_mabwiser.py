@@ -88,4 +88,11 @@ async def rewards(given: list[Reward]) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="warning", access_log=False)
+    uvicorn.run(
+        app,
+        host="127.0.0.1",
+        port=int(sys.argv[1]),
+        log_level="warning",
+        access_log=False,
+        timeout_keep_alive=75,  # as the service's
+    )

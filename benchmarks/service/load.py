@@ -143,7 +143,7 @@ class _Load:
     def __init__(self, asked: Asked) -> None:
         self._asked = asked
         self._requests = _requests(asked)
-        self._idle: list[_Client] = []
+        self._idle: deque[_Client] = deque()  # used in turn, so that none idles for long
         self._due: deque[float] = deque()  # requests for which no connection is free
         self._clients: list[_Client] = []
         self.latencies: list[float] = []
@@ -165,7 +165,7 @@ class _Load:
             for client in self._clients:
                 self._ask(client, time.perf_counter())
         else:
-            self._idle = list(self._clients)
+            self._idle.extend(self._clients)
             await self._at_rate(asked.rate)
         await self._until_quiet()
         used = time.process_time() - worked
@@ -182,7 +182,7 @@ class _Load:
                 await asyncio.sleep(pause)
             number += 1
             if self._idle:
-                self._ask(self._idle.pop(), due)
+                self._ask(self._idle.popleft(), due)
             else:
                 self._due.append(due)
 
