@@ -20,7 +20,7 @@ from discreet.mechanism import Mechanism
 from discreet.mechanism.noise.sources import SeededNoise
 from discreet.mechanism.variants import calibrate
 from discreet.release import Release
-from discreet.service.dashboard import learning
+from discreet.service.dashboard import _learning as learning
 
 TRIALS = 800
 FLAKE = 1e-6

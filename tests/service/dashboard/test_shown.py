@@ -7,7 +7,7 @@ from visiting import Browser, World, spec, world_in
 
 from discreet.service.dashboard import _shown as shown
 from discreet.service.dashboard._history import Histories, chart
-from discreet.service.dashboard.learning import Band
+from discreet.service.dashboard._learning import Band
 
 
 @pytest.mark.parametrize(

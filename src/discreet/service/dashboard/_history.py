@@ -10,8 +10,8 @@ from discreet.release import Release
 from discreet.release._diagnosis import Diagnosis
 from discreet.service._bandit import Bandit
 from discreet.service._core import Core
-from discreet.service.dashboard import learning
-from discreet.service.dashboard.learning import Band, Coordinate, Layout, Point
+from discreet.service.dashboard import _learning as learning
+from discreet.service.dashboard._learning import Band, Coordinate, Layout, Point
 
 Points = list[tuple[dict[str, Any], Point]]
 

@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from discreet.service._bandit import Bandit
 from discreet.service.dashboard._history import chart, ordered
+from discreet.service.dashboard._learning import Coordinate
 from discreet.service.dashboard._site import SECURE, Visit, as_json, bandit_path, in_thread
-from discreet.service.dashboard.learning import Coordinate
 
 _RECENT = 50  # releases on a page
 _ON_A_CARD = 48  # releases in a small drawing

@@ -8,8 +8,8 @@ from discreet.errors import BrokenLedgerError, FileVersionError
 from discreet.release import Release
 from discreet.release.ledger import Ledger
 from discreet.service._bodies import ServiceError
+from discreet.service.dashboard import _learning as learning
 from discreet.service.dashboard import _live as live
-from discreet.service.dashboard import learning
 from discreet.service.dashboard._site import SECURE, Visit, in_thread
 
 _LONGEST_NUMBER = 12

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup, escape
 
-from discreet.service.dashboard.learning import Band
+from discreet.service.dashboard._learning import Band
 
 _NONE, _MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 _SPARK = (160.0, 40.0)  # width and height of a sparkline, in its own units
