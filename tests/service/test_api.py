@@ -307,6 +307,7 @@ def test_unknown_places_and_methods_are_refused_in_the_same_words(service: Servi
 def test_health_and_metrics_need_no_key_and_show_counts_only(service: Service) -> None:
     service.make()
     service.rank(subject="ann", context={"age": 77}, event_id="event-77")
+    service.writer.turn()
     service.writer._beat()
     service.loop.run(service.core.look())
     assert service.get("/healthz", key=None).json() == {"status": "ok"}

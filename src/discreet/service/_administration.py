@@ -14,6 +14,7 @@ from discreet.service._bodies import BanditSpec, Erased, ServiceError
 from discreet.service._catalogue import Catalogue, key_of
 from discreet.service._committer import Committer
 from discreet.service._database import Connection
+from discreet.service._hashes import Hashes
 from discreet.service._keys import Key
 from discreet.service._spec import checked
 
@@ -24,6 +25,7 @@ class Administration(Catalogue):
     """A catalogue that can be changed."""
 
     _committer: Committer
+    _hashes: Hashes
 
     async def create_bandit(self, spec: BanditSpec, *, who: str) -> Bandit:
         """Make a bandit. It can be asked at once; the writer makes its learner meanwhile.
@@ -41,6 +43,7 @@ class Administration(Catalogue):
         room = release.mechanism.setting.horizon
 
         def work(connection: Connection) -> None:
+            connection.lock_all()
             if connection.execute("SELECT 1 FROM service_bandit WHERE name = ?", (spec.name,)):
                 raise ServiceError(409, "BanditExists", "There is a bandit of this name already.")
             found = connection.execute("SELECT COALESCE(MAX(id), 0) + 1 FROM service_bandit")
@@ -69,7 +72,9 @@ class Administration(Catalogue):
         aggregation: str | None = None,
         who: str,
     ) -> Bandit:
-        """Change how rewards of new events are waited for; events that wait stay as they are.
+        """Change how rewards are waited for.
+
+        Events that wait keep their deadline and their default; aggregation counts at once.
 
         Args:
             name: of the bandit.
@@ -78,23 +83,19 @@ class Administration(Catalogue):
             aggregation: which of several rewards counts.
             who: is asking, for the audit log.
         """
-        spec = self.bandit(name).spec
+        bandit = self.bandit(name)
         asked = {"wait_seconds": wait_seconds, "default": default, "aggregation": aggregation}
         changes = {key: value for key, value in asked.items() if value is not None}
-        changed = msgspec.to_builtins(spec)
-        changed["reward"] |= changes
-        try:
-            full = msgspec.convert(changed, BanditSpec)
-        except msgspec.ValidationError as error:
-            raise ServiceError(400, "BadRequest", str(error)) from None
-        if not full.reward.low <= full.reward.default <= full.reward.high:
-            raise ServiceError(400, "BadRequest", "default must be from low to high.")
         now = self._clock()
 
         def work(connection: Connection) -> None:
+            connection.lock([bandit.number])
+            found = connection.execute(
+                "SELECT spec FROM service_bandit WHERE id = ?", (bandit.number,)
+            )
             connection.execute(
-                "UPDATE service_bandit SET spec = ? WHERE name = ?",
-                (msgspec.json.encode(full), name),
+                "UPDATE service_bandit SET spec = ? WHERE id = ?",
+                (msgspec.json.encode(_changed(bytes(found[0][0]), changes)), bandit.number),
             )
             _note(connection, now, who, f"configure {', '.join(sorted(changes))}", name)
 
@@ -114,7 +115,7 @@ class Administration(Catalogue):
             What was erased; nulls if the writer did not answer in a while. It will be done then.
         """
         bandit = self.bandit(name)
-        identity, digest, now = uuid.uuid4().hex, self.subject_hash(name, subject), self._clock()
+        identity, digest, now = uuid.uuid4().hex, self._hashes.subject(name, subject), self._clock()
 
         def work(connection: Connection) -> None:
             connection.execute(
@@ -135,10 +136,6 @@ class Administration(Catalogue):
                 return Erased(open=found[0][0], in_batch=found[0][1], released=found[0][2])
             await asyncio.sleep(0.05)
         return Erased(open=None, in_batch=None, released=None)
-
-    def subject_hash(self, name: str, subject: str) -> bytes:
-        """The keyed hash under which a person is known to one bandit."""
-        raise NotImplementedError  # pragma: no cover
 
     def authenticate(self, text: str) -> Key | None:
         """Whose key this is."""
@@ -166,6 +163,8 @@ class Administration(Catalogue):
             bandit: the only bandit that it is for.
             who: is asking, for the audit log.
         """
+        if not name.isprintable():
+            raise ServiceError(400, "BadRequest", "name: give printable characters.")
         if bandit is not None:
             self.bandit(bandit)
         now = self._clock()
@@ -196,10 +195,13 @@ class Administration(Catalogue):
 
     async def revoke_key(self, identity: str, *, who: str) -> None:
         """End a key; ServiceError 404 if there is none."""
+        missing = ServiceError(404, "KeyNotFound", "There is no key of this id.")
+        if not keys.is_id(identity):
+            raise missing
 
         def work(connection: Connection) -> None:
             if not connection.execute("SELECT 1 FROM service_key WHERE id = ?", (identity,)):
-                raise ServiceError(404, "KeyNotFound", "There is no key of this id.")
+                raise missing
             connection.execute("DELETE FROM service_key WHERE id = ?", (identity,))
             _note(connection, self._clock(), who, "revoke key", identity)
 
@@ -212,6 +214,19 @@ class Administration(Catalogue):
             "SELECT at, who, what, about FROM service_audit ORDER BY at DESC LIMIT ?", (limit,)
         )
         return [dict(zip(("at", "who", "what", "about"), row, strict=True)) for row in rows]
+
+
+def _changed(document: bytes, changes: dict[str, Any]) -> BanditSpec:
+    """A specification with other reward rules."""
+    changed = msgspec.json.decode(document)
+    changed["reward"] |= changes
+    try:
+        full = msgspec.convert(changed, BanditSpec)
+    except msgspec.ValidationError as error:
+        raise ServiceError(400, "BadRequest", str(error)) from None
+    if not full.reward.low <= full.reward.default <= full.reward.high:
+        raise ServiceError(400, "BadRequest", "default must be from low to high.")
+    return full
 
 
 def _note(connection: Connection, at: float, who: str, what: str, about: str) -> None:

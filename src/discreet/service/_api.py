@@ -14,7 +14,16 @@ from discreet.service import _openapi
 from discreet.service._bodies import BanditSpec, KeyRequest, RankRequest, Rewards, ServiceError
 from discreet.service._catalogue import ledger_summary
 from discreet.service._core import Core
-from discreet.service._http import answer, authorized, decoded, encode, endpoint, key_text, who
+from discreet.service._http import (
+    answer,
+    authorized,
+    decoded,
+    encode,
+    endpoint,
+    event_of,
+    key_text,
+    who,
+)
 from discreet.service._keys import Key
 
 _rank = msgspec.json.Decoder(RankRequest)
@@ -26,14 +35,16 @@ _key = msgspec.json.Decoder(KeyRequest)
 @endpoint("rank")
 async def rank(core: Core, request: Request) -> Response:
     """Choose an action for a person."""
-    asked, bandit = await decoded(request, _rank), request.path_params["bandit"]
+    asked = await decoded(request, _rank)
+    decision = core.decide(request.path_params["bandit"], asked)
     try:
-        return answer(await core.rank(bandit, asked), 201)
+        return answer(await core.write_down(decision), 201)
     except StoreError:
         if request.app.state.configuration.without_database != "unlearned":
             raise
-    # Better an answer that is never learned from than none: so it was configured.
-    return answer(core.unlearned(bandit, asked), 201, {"Discreet-Learned": "false"})
+    # Better an answer that may not be learned from than none: so it was configured. It is the same
+    # decision: if it was written down after all, its reward is that of what was shown.
+    return answer(decision.answer(), 201, {"Discreet-Learned": "false"})
 
 
 @endpoint("reward")
@@ -46,15 +57,13 @@ async def rewards(core: Core, request: Request) -> Response:
 @endpoint("rank")
 async def activate(core: Core, request: Request) -> Response:
     """Let a deferred event count."""
-    await core.activate(request.path_params["bandit"], request.path_params["event"])
+    await core.activate(request.path_params["bandit"], event_of(request))
     return Response(status_code=204)
 
 
 @endpoint("admin")
 async def create_bandit(core: Core, request: Request) -> Response:
     """Make a bandit."""
-    if request.state.key.bandit is not None:
-        raise ServiceError(403, "Forbidden", "This key is for one bandit only.")
     spec = await decoded(request, _bandit)
     made = await core.create_bandit(spec, who=who(request))
     return answer(made.as_json(), 201, {"Location": f"/v1/bandits/{made.name}"})
@@ -65,7 +74,7 @@ async def list_bandits(request: Request) -> Response:
     core, text = request.app.state.core, key_text(request)
     key = None if text is None else core.authenticate(text)
     only = None if key is None else key.bandit
-    authorized(request, "read", only)
+    await authorized(request, "read", only)
     found = [one.as_json() for one in core.bandits() if only in {None, one.name}]
     return answer({"bandits": found})
 
@@ -139,16 +148,9 @@ async def erase(core: Core, request: Request) -> Response:
     return answer(await core.erase(path["bandit"], path["subject"], who=who(request)), 202)
 
 
-def _all_bandits(request: Request) -> None:
-    """Refuse keys for one bandit where all of them are concerned."""
-    if request.state.key.bandit is not None:
-        raise ServiceError(403, "Forbidden", "This key is for one bandit only.")
-
-
 @endpoint("admin")
 async def create_key(core: Core, request: Request) -> Response:
     """Make a key."""
-    _all_bandits(request)
     asked = await decoded(request, _key)
     key, text = await core.create_key(
         name=asked.name, scopes=asked.scopes, bandit=asked.bandit, who=who(request)
@@ -159,14 +161,13 @@ async def create_key(core: Core, request: Request) -> Response:
 @endpoint("admin")
 async def list_keys(core: Core, request: Request) -> Response:
     """All keys, without their secrets."""
-    _all_bandits(request)
+    del request
     return answer({"keys": [_shown(key) for key in await core.keys()]})
 
 
 @endpoint("admin")
 async def revoke_key(core: Core, request: Request) -> Response:
     """End a key."""
-    _all_bandits(request)
     await core.revoke_key(request.path_params["key"], who=who(request))
     return Response(status_code=204)
 
@@ -174,7 +175,7 @@ async def revoke_key(core: Core, request: Request) -> Response:
 @endpoint("admin")
 async def audit_log(core: Core, request: Request) -> Response:
     """The last administrative calls."""
-    _all_bandits(request)
+    del request
     return answer({"entries": await core.audit_log()})
 
 

@@ -18,7 +18,7 @@ from discreet.service._configuration import Configuration
 from discreet.service._core import Core
 from discreet.service._http import refusal, refused
 from discreet.service._limits import Buckets
-from discreet.service._metrics import Metrics
+from discreet.service._metrics import SILENT, Metrics
 
 _log = logging.getLogger("discreet.http")
 
@@ -57,7 +57,7 @@ class _Outermost:
             route = getattr(scope.get("endpoint"), "__name__", "other")
             seconds = time.perf_counter() - began
             self._metrics.count(route, scope["method"], status, seconds)
-            if _log.isEnabledFor(logging.DEBUG):
+            if route not in SILENT and _log.isEnabledFor(logging.DEBUG):
                 facts = {"route": route, "status": status, "ms": round(seconds * 1000, 2)}
                 _log.debug("request", extra=facts)
 

@@ -105,6 +105,7 @@ class Bandit:
             },
             "events": self.events,
             "closed": self.closed,
+            "open": self.events - self.closed,
             "guarantee": str(release.guarantee),
         }
 

@@ -5,12 +5,13 @@ fewer events than there were: then the database was restored from a backup.
 """
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable
 from typing import Any
 
-from discreet.errors import DiscreetError, StoreError
+from discreet.errors import DiscreetError, RewoundStateError, StoreError
 from discreet.release import Release
 from discreet.release._card import privacy_card
 from discreet.release._release import fingerprint
@@ -21,8 +22,10 @@ from discreet.service._database import Connection, Database
 from discreet.service._keys import Key, Keyring
 from discreet.service._spec import read_spec
 from discreet.service._witness import Witness
+from discreet.service._worker import Worker
 
 _LOOK = 0.25  # seconds between two looks at the database
+_AGAIN = 0.1  # seconds after which one may look for something that was not there
 _STALE = 15.0  # seconds without a sign of the writer, after which it is reported
 _log = logging.getLogger("discreet.service")
 
@@ -36,6 +39,8 @@ class Catalogue:
         witness: what remembers what was shown.
         clock: the time, in seconds since 1970.
     """
+
+    _reader: Worker
 
     def __init__(
         self,
@@ -52,20 +57,24 @@ class Catalogue:
         self._clock = clock
         self._bandits: dict[str, Bandit] = {}
         self._reading: Connection | None = None
-        self._read_lock = asyncio.Lock()
+        self._look_lock = asyncio.Lock()
         self._looked_at = self._writer_seen = 0.0
         self._unreachable = ""
 
     async def _read(self, query: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Rows of a query, on a connection for reading."""
+        rows: list[tuple[Any, ...]] = await self._reader.ask((query, values))
+        return rows
 
-        def work() -> list[tuple[Any, ...]]:
-            if self._reading is None:
-                self._reading = self._database.connect()
-            return self._reading.execute(query, values)
-
-        async with self._read_lock:
-            return await asyncio.to_thread(work)
+    def _handle_reads(self, queries: list[Any] | None) -> list[Any]:
+        """What the reader's thread does."""
+        if queries is None:
+            if self._reading is not None:
+                self._reading.close()
+            return []
+        if self._reading is None:
+            self._reading = self._database.connect()
+        return [self._reading.execute(*query) for query in queries]
 
     async def _keep_looking(self) -> None:
         while True:
@@ -74,29 +83,54 @@ class Catalogue:
                 await self.look()
             except StoreError as error:
                 self._unreachable = str(error)
-            except Exception:  # noqa: BLE001  # it looks again, whatever it was
-                _log.exception("look")
+            except Exception as error:  # noqa: BLE001  # it looks again, whatever it was
+                _log.error("look", extra={"kind": type(error).__name__})
 
     async def look(self) -> None:
-        """Take in what the database has that is new: bandits, releases, keys, states."""
+        """Take in what the database has that is new: bandits, releases, keys, states.
+
+        One look at a time: what an earlier one read must not be taken in after a later one, and
+        be mistaken for a database that was restored from a backup.
+        """
+        async with self._look_lock:
+            await self._look()
+
+    async def _look(self) -> None:
+        # Keys first: one that was revoked must not stay valid because of trouble further down.
+        known = await self._read(
+            "SELECT id, name, scopes, bandit, digest, created FROM service_key"
+        )
+        self._keyring.replace(key_of(*row) for row in known)
         rows = await self._read(
             "SELECT b.id, b.name, b.spec, b.created, b.room, b.state, b.reason, b.events, "
             "b.closed, (SELECT MAX(number) FROM service_release r WHERE r.bandit = b.id) "
             "FROM service_bandit b ORDER BY b.id"
         )
         for row in rows:
-            await self._look_at(*row)
+            try:
+                await self._look_at(*row)
+            except StoreError:
+                raise
+            except Exception as error:  # noqa: BLE001  # of this bandit; the others go on
+                _log.error("look", extra={"bandit": row[0], "kind": type(error).__name__})
         names = {row[1] for row in rows}
         for name in self._bandits.keys() - names:
             self._rewind(self._bandits[name], "it is no longer in the database")
-        known = await self._read(
-            "SELECT id, name, scopes, bandit, digest, created FROM service_key"
-        )
-        self._keyring.replace(key_of(*row) for row in known)
         beat = await self._read("SELECT value FROM service_setting WHERE name = 'writer'")
         self._writer_seen = float(bytes(beat[0][0])) if beat else 0.0
         self._looked_at = time.monotonic()
         self._unreachable = ""
+
+    async def look_again(self) -> None:
+        """Look now for what is not known here: another ranker may have made it.
+
+        However many ask at the same time, there is one look every tenth of a second.
+        """
+        asked = time.monotonic()
+        async with self._look_lock:
+            if self._looked_at < asked - _AGAIN:
+                with contextlib.suppress(StoreError):
+                    await self._look()
 
     async def _look_at(  # noqa: PLR0917  # the columns in order
         self,
@@ -118,24 +152,34 @@ class Catalogue:
             bandit = await asyncio.to_thread(Bandit, number, first, created, room, release)
             bandit.made = made
             self._bandits[name] = bandit
-        bandit.state, bandit.state_reason = state, reason
-        testimony = self._witness.of(number)
-        if testimony is not None and testimony.rows > count:
-            self._rewind(bandit, "the witness remembers more events than there are")
-        if count < bandit.events or number != bandit.number:
-            self._rewind(bandit, "there were more events before")
-            return
-        bandit.events, bandit.closed = count, closed
-        bandit.spec = read_spec(bytes(spec))
-        if last != bandit.ranker.release.number:
+        before = self._contradiction(bandit, number, count)
+        if before is None and last != bandit.ranker.release.number:
             release, made = await self._release(number, last)
             await asyncio.to_thread(lambda: release.posterior)  # worked out once, not in a request
             try:
                 bandit.ranker.update(release)
             except DiscreetError as error:
-                self._rewind(bandit, str(error))
-                return
-            bandit.digest, bandit.made = fingerprint(release), made
+                before = str(error)
+            else:
+                bandit.digest, bandit.made = fingerprint(release), made
+        if before is not None:
+            self._rewind(bandit, before)
+            return
+        bandit.state, bandit.state_reason = state, reason
+        bandit.events, bandit.closed = count, closed
+        bandit.spec = read_spec(bytes(spec))
+
+    def _contradiction(self, bandit: Bandit, number: int, count: int) -> str | None:
+        """Why the database must be older than what was seen before, if it must be."""
+        try:
+            testimony = self._witness.of(number)
+        except RewoundStateError as error:
+            return str(error)
+        if testimony is not None and testimony.rows > count:
+            return f"there are fewer events than the witness in {self._witness.folder} remembers"
+        if count < bandit.events or number != bandit.number:
+            return "there were more events before"
+        return None
 
     @staticmethod
     def _rewind(bandit: Bandit, reason: str) -> None:
@@ -157,10 +201,8 @@ class Catalogue:
             found["writer"] = (
                 "no sign of it for a while; events are kept, and closed when it is back"
             )
-        found["bandits"] = {
-            one.name: f"{one.state}: {one.state_reason}"
-            for one in self._bandits.values()
-            if one.state != "running"
+        found["bandits"] = {  # why is for those who may read them
+            one.name: one.state for one in self._bandits.values() if one.state != "running"
         }
         found["ready"] = found["database"] == "ok"
         return found
@@ -168,6 +210,10 @@ class Catalogue:
     def bandits(self) -> list[Bandit]:
         """All bandits."""
         return list(self._bandits.values())
+
+    def knows(self, name: str) -> bool:
+        """Whether there is a bandit of this name, as far as this process has seen."""
+        return name in self._bandits
 
     def bandit(self, name: str) -> Bandit:
         """The bandit of a name; ServiceError 404 if there is none."""

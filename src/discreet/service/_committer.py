@@ -1,13 +1,10 @@
 """One thread that writes: what several requests ask for at the same time shares a transaction.
 
 A request is answered after its transaction is on the disk. If the transaction fails, all of its
-requests are told so, and nothing of them is there.
+requests are told so, and nothing of them is there; unless the database went away in the middle of
+its commit, when nobody knows: a client that gave an event id asks again.
 """
 
-import asyncio
-import contextlib
-import queue
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -15,13 +12,13 @@ from typing import Any, NamedTuple, TypeVar
 
 from discreet.errors import StoreError
 from discreet.service import _events as events
-from discreet.service._bodies import Reward, ServiceError, Verdict
+from discreet.service._bodies import Reward, Verdict
 from discreet.service._database import Connection, Database
 from discreet.service._events import Decided, Full, Repeated
+from discreet.service._worker import Worker
 
 T = TypeVar("T")
-_MOST = 1024  # requests in one transaction
-_FULL = 20_000  # requests that may wait; more are refused at once
+_MOST = 4096  # ranks, rewards and activations in one transaction
 
 
 class _Rank(NamedTuple):
@@ -36,13 +33,18 @@ class _Rewards(NamedTuple):
     adding: bool
 
 
+class _Activation(NamedTuple):
+    bandit: int
+    event_id: str
+
+
 class _Work(NamedTuple):
     """Anything else, in a transaction of its own."""
 
     work: Callable[[Connection], Any]
 
 
-_Job = tuple[_Rank | _Rewards | _Work, asyncio.Future[Any]]
+_Job = _Rank | _Rewards | _Activation | _Work
 
 
 class Committer:
@@ -57,135 +59,90 @@ class Committer:
         """Start the thread."""
         self._database = database
         self._clock = clock
-        self._loop = asyncio.get_running_loop()
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="committer", daemon=True)
-        self._thread.start()
+        self._connection: Connection | None = None
+        self._worker = Worker("committer", self._handle, size=_size, most=_MOST)
 
     async def rank(self, bandit: int, decided: Decided) -> Repeated | Full | None:
         """Write down a decision; see `events.record`."""
-        answer: Repeated | Full | None = await self._put(_Rank(bandit, decided))
+        answer: Repeated | Full | None = await self._worker.ask(_Rank(bandit, decided))
         return answer
 
     async def rewards(
         self, bandit: int, rewards: Sequence[Reward], bounds: tuple[float, float], *, adding: bool
     ) -> list[Verdict]:
         """Take in rewards; see `events.reward`."""
-        answer: list[Verdict] = await self._put(_Rewards(bandit, rewards, bounds, adding))
+        job = _Rewards(bandit, rewards, bounds, adding)
+        answer: list[Verdict] = await self._worker.ask(job)
+        return answer
+
+    async def activate(self, bandit: int, event_id: str) -> bool:
+        """Let a deferred event count; see `events.activate`."""
+        answer: bool = await self._worker.ask(_Activation(bandit, event_id))
         return answer
 
     async def work(self, work: Callable[[Connection], T]) -> T:
         """Do something else in one transaction."""
-        answer: T = await self._put(_Work(work))
+        answer: T = await self._worker.ask(_Work(work))
         return answer
-
-    def _put(self, job: _Rank | _Rewards | _Work) -> asyncio.Future[Any]:
-        if self._jobs.qsize() > _FULL:
-            raise ServiceError(
-                503, "StoreUnavailable", "Too many requests wait for the database; try again later."
-            )
-        future: asyncio.Future[Any] = self._loop.create_future()
-        self._jobs.put((job, future))
-        return future
 
     async def close(self) -> None:
         """Finish what was asked for, and stop."""
-        self._jobs.put(None)
-        await asyncio.to_thread(self._thread.join)
+        await self._worker.close()
 
-    def _run(self) -> None:
-        connection: Connection | None = None
-        going = True
-        while going:
-            batch, going = self._batch()
-            if not batch:
-                continue
-            try:
-                if connection is None:
-                    connection = self._database.connect()
-                answers = self._commit(connection, batch)
-            except Exception as error:  # noqa: BLE001  # whoever asked gets it
-                answers = [error] * len(batch)
-            self._answer(batch, answers)
-        if connection is not None:
-            connection.close()
-
-    def _batch(self) -> tuple[list[_Job], bool]:
-        """What waits: anything else by itself, ranks and rewards together."""
-        batch: list[_Job] = []
-        while len(batch) < _MOST:
-            try:
-                job = self._jobs.get(block=not batch)
-            except queue.Empty:
-                break
-            if job is None:
-                return batch, False
-            batch.append(job)
-        return batch, True
-
-    def _commit(self, connection: Connection, batch: list[_Job]) -> list[Any]:
+    def _handle(self, batch: list[_Job] | None) -> list[Any]:
+        if batch is None:
+            if self._connection is not None:
+                self._connection.close()
+            return []
+        if self._connection is None:
+            self._connection = self._database.connect()
+        connection = self._connection
         answers: list[Any] = [None] * len(batch)
-        ranks: dict[int, list[int]] = defaultdict(list)
-        rewards: list[int] = []
-        others: list[int] = []
-        for place, (job, _) in enumerate(batch):
-            if isinstance(job, _Rank):
-                ranks[job.bandit].append(place)
-            else:
-                (rewards if isinstance(job, _Rewards) else others).append(place)
-        if ranks or rewards:
-            self._commit_events(connection, batch, ranks, rewards, answers)
-        for place in others:
-            job = batch[place][0]
-            try:
-                with connection.transaction():
-                    answers[place] = job.work(connection)  # type: ignore[union-attr]
-            except Exception as error:  # noqa: BLE001  # of this one only
-                answers[place] = error
+        together = [place for place, job in enumerate(batch) if not isinstance(job, _Work)]
+        if together:
+            self._commit_events(connection, batch, together, answers)
+        for place, job in enumerate(batch):
+            if isinstance(job, _Work):
+                try:
+                    with connection.transaction():
+                        answers[place] = job.work(connection)
+                except Exception as error:  # noqa: BLE001  # of this one only
+                    answers[place] = error
         return answers
 
     def _commit_events(
-        self,
-        connection: Connection,
-        batch: list[_Job],
-        ranks: dict[int, list[int]],
-        rewards: list[int],
-        answers: list[Any],
+        self, connection: Connection, batch: list[Any], places: list[int], answers: list[Any]
     ) -> None:
         """One transaction for all of them; an error is everybody's."""
-        places = [place for some in ranks.values() for place in some] + rewards
+        ranks: dict[int, list[int]] = defaultdict(list)
+        for place in places:
+            if isinstance(batch[place], _Rank):
+                ranks[batch[place].bandit].append(place)
         try:
             with connection.transaction():
-                connection.lock([batch[place][0].bandit for place in places])  # type: ignore[union-attr]
+                connection.lock([batch[place].bandit for place in places])
                 now = self._clock()
                 for bandit, some in ranks.items():
-                    decided = [batch[place][0].decided for place in some]  # type: ignore[union-attr]
+                    decided = [batch[place].decided for place in some]
                     found = events.record(connection, bandit, decided, now)
                     for place, answer in zip(some, found, strict=True):
                         answers[place] = answer
-                for place in rewards:
-                    job: Any = batch[place][0]
-                    answers[place] = events.reward(
-                        connection,
-                        job.bandit,
-                        job.rewards,
-                        bounds=job.bounds,
-                        adding=job.adding,
-                        now=now,
-                    )
+                for place in places:
+                    if not isinstance(batch[place], _Rank):
+                        answers[place] = _taken_in(connection, batch[place], now)
         except StoreError as error:
             for place in places:
                 answers[place] = error
 
-    def _answer(self, batch: list[_Job], answers: list[Any]) -> None:
-        def deliver() -> None:
-            for (_, future), answer in zip(batch, answers, strict=True):
-                if future.done():  # the client went away
-                    continue
-                if isinstance(answer, Exception):
-                    future.set_exception(answer)
-                else:
-                    future.set_result(answer)
 
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(deliver)
+def _taken_in(connection: Connection, job: _Rewards | _Activation, now: float) -> Any:  # noqa: ANN401
+    """What became of rewards, or of an activation."""
+    if isinstance(job, _Activation):
+        return events.activate(connection, job.bandit, job.event_id, now)
+    return events.reward(
+        connection, job.bandit, job.rewards, bounds=job.bounds, adding=job.adding, now=now
+    )
+
+
+def _size(job: _Job) -> int:
+    return len(job.rewards) if isinstance(job, _Rewards) else 1

@@ -11,7 +11,7 @@ import msgspec
 from discreet.errors import ParameterError
 
 ROLES = ("all", "ranker", "writer")
-_SECRET_BYTES = 16
+_SECRET_BYTES, _LONGEST_SECRET = 16, 64
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -147,6 +147,22 @@ def secret_of(environment: Mapping[str, str] = os.environ) -> bytes | None:
     text = environment.get("DISCREET_SECRET")
     if text is None:
         return None
-    if len(text.encode()) < _SECRET_BYTES:
-        raise ParameterError("DISCREET_SECRET", "is too short; give at least 16 random characters")
-    return text.encode()[:64]
+    size = len(text.encode())
+    if not _SECRET_BYTES <= size <= _LONGEST_SECRET:
+        raise ParameterError("DISCREET_SECRET", f"has {size} bytes; give from 16 to 64, at random")
+    return text.encode()
+
+
+def administrator_of(environment: Mapping[str, str] = os.environ) -> str | None:
+    """The administrator's key, if it was given. An empty one counts as none.
+
+    Raises:
+        ParameterError: it could never be sent: it has white space at its ends.
+    """
+    text = environment.get("DISCREET_ADMIN_KEY") or None
+    if text is not None and (text != text.strip() or not text.isprintable() or not text.isascii()):
+        raise ParameterError(
+            "DISCREET_ADMIN_KEY",
+            "has white space at its ends, or characters that a header cannot carry; leave them out",
+        )
+    return text

@@ -6,25 +6,36 @@ what administrators do with it.
 
 import asyncio
 import contextlib
-import hashlib
 import hmac
-import secrets
 import time
 import uuid
 from collections.abc import Callable
-
-import msgspec
+from typing import NamedTuple
 
 from discreet.release._ranker import Ranker
-from discreet.service import _events as events
 from discreet.service import _keys as keys
 from discreet.service._administration import Administration
 from discreet.service._bandit import Bandit, Scored
 from discreet.service._bodies import RankAnswer, RankRequest, Reward, ServiceError, Verdict
 from discreet.service._committer import Committer
-from discreet.service._database import Connection, Database
+from discreet.service._database import Database
 from discreet.service._events import Decided, Full, Repeated
+from discreet.service._hashes import hashes
 from discreet.service._witness import Witness
+from discreet.service._worker import Worker
+
+
+class Decision(NamedTuple):
+    """An action that was chosen, and is not written down yet."""
+
+    bandit: Bandit
+    request: RankRequest
+    scored: Scored
+    decided: Decided
+
+    def answer(self) -> RankAnswer:
+        """What is said to whoever asked."""
+        return self.scored.answer(self.request, self.decided.event_id, self.decided.choice)
 
 
 class Core(Administration):
@@ -55,7 +66,7 @@ class Core(Administration):
             witness=witness or Witness(None),
             clock=clock,
         )
-        self._secret = secret or b""
+        self._given_secret = secret
 
     async def start(self) -> str | None:
         """Connect, and look for the first time.
@@ -64,7 +75,9 @@ class Core(Administration):
             The text of a new administrator's key, if there was none; it is not stored.
         """
         self._committer = Committer(self._database, self._clock)
-        self._secret = self._secret or await self._committer.work(_secret)
+        self._reader = Worker("reader", self._handle_reads)
+        secret = self._given_secret
+        self._hashes = await self._committer.work(lambda connection: hashes(connection, secret))
         await self.look()
         shown = None
         if not self.still_valid("environment") and not any(
@@ -82,9 +95,7 @@ class Core(Administration):
         with contextlib.suppress(asyncio.CancelledError):
             await self._looking
         await self._committer.close()
-        async with self._read_lock:
-            if self._reading is not None:
-                self._reading.close()
+        await self._reader.close()
 
     async def rank(self, name: str, request: RankRequest) -> RankAnswer:
         """Choose an action, and write that down before saying so.
@@ -98,11 +109,18 @@ class Core(Administration):
             StoreError: the database does not answer; the event may be there or not. A client that
                 gave an ``event_id`` asks again.
         """
+        return await self.write_down(self.decide(name, request))
+
+    def decide(self, name: str, request: RankRequest) -> "Decision":
+        """Choose an action. Nobody may be told before it is written down; see `write_down`."""
         bandit = self.bandit(name)
         bandit.require_running()
         scored = bandit.scored(request)
-        decided = self._decided(bandit, request, scored)
-        outcome = await self._committer.rank(bandit.number, decided)
+        return Decision(bandit, request, scored, self._decided(bandit, request, scored))
+
+    async def write_down(self, decision: "Decision") -> RankAnswer:
+        """Make a decision durable; what to answer. It raises what `rank` does."""
+        outcome = await self._committer.rank(decision.bandit.number, decision.decided)
         if isinstance(outcome, Full):
             raise ServiceError(
                 409,
@@ -110,15 +128,8 @@ class Core(Administration):
                 "This bandit has had as many events as its horizon; its guarantee covers no more.",
             )
         if isinstance(outcome, Repeated):
-            return await self._again(bandit, request, decided, outcome)
-        return scored.answer(request, decided.event_id, decided.choice)
-
-    def unlearned(self, name: str, request: RankRequest) -> RankAnswer:
-        """A decision that is not written down, and never learned from."""
-        bandit = self.bandit(name)
-        bandit.require_running()
-        scored = bandit.scored(request)
-        return scored.answer(request, request.event_id or uuid.uuid4().hex, scored.drawn())
+            return await self._again(decision, outcome)
+        return decision.answer()
 
     def _decided(self, bandit: Bandit, request: RankRequest, scored: Scored) -> Decided:
         rule, choice = bandit.spec.reward, scored.drawn()
@@ -130,16 +141,15 @@ class Core(Administration):
             active=not request.defer,
             features=scored.rows[choice].astype("<f8", copy=False).tobytes(),
             otherwise=rule.default,
-            subject=None if subject is None else self.subject_hash(bandit.name, subject),
-            request=b"" if fresh else self._request_hash(request),
+            subject=None if subject is None else self._hashes.subject(bandit.name, subject),
+            request=b"" if fresh else self._hashes.request(request),
             choice=choice,
             release=scored.number,
         )
 
-    async def _again(
-        self, bandit: Bandit, request: RankRequest, decided: Decided, before: Repeated
-    ) -> RankAnswer:
+    async def _again(self, decision: "Decision", before: Repeated) -> RankAnswer:
         """The answer to a request that was answered before."""
+        bandit, request, decided = decision.bandit, decision.request, decision.decided
         if before.request is None or not hmac.compare_digest(before.request, decided.request):
             raise ServiceError(
                 409,
@@ -156,6 +166,7 @@ class Core(Administration):
     async def rewards(self, name: str, rewards: list[Reward]) -> list[Verdict]:
         """Take in rewards; what became of each, in order."""
         bandit = self.bandit(name)
+        bandit.require_running()
         rule = bandit.spec.reward
         return await self._committer.rewards(
             bandit.number, rewards, (rule.low, rule.high), adding=rule.aggregation == "sum"
@@ -164,31 +175,6 @@ class Core(Administration):
     async def activate(self, name: str, event_id: str) -> None:
         """Let a deferred event count; ServiceError 404 if there is none."""
         bandit = self.bandit(name)
-
-        def work(connection: Connection) -> bool:
-            connection.lock([bandit.number])
-            return events.activate(connection, bandit.number, event_id, self._clock())
-
-        if not await self._committer.work(work):
+        bandit.require_running()
+        if not await self._committer.activate(bandit.number, event_id):
             raise ServiceError(404, "EventNotFound", "There is no event with this id.")
-
-    def subject_hash(self, name: str, subject: str) -> bytes:
-        """The keyed hash under which a person is known to one bandit."""
-        text = name.encode() + b"\0" + subject.encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(text, key=self._secret, digest_size=32, person=b"subject").digest()
-
-    def _request_hash(self, request: RankRequest) -> bytes:
-        text = msgspec.json.encode(request, order="deterministic")
-        return hashlib.blake2b(text, key=self._secret, digest_size=16, person=b"request").digest()
-
-
-def _secret(connection: Connection) -> bytes:
-    """The key for hashes, made when it is first asked for."""
-    connection.execute(
-        "INSERT INTO service_setting (name, value) VALUES ('secret', ?) "
-        "ON CONFLICT (name) DO NOTHING",
-        (secrets.token_bytes(32),),
-    )
-    return bytes(
-        connection.execute("SELECT value FROM service_setting WHERE name = 'secret'")[0][0]
-    )

@@ -62,7 +62,21 @@ CREATE TABLE IF NOT EXISTS service_erasure (
 """
 _SCHEMA_LOCK = 0x6469736372656574  # one process at a time makes the tables
 _BUSY_SECONDS = 20.0  # for which SQLite waits for another process's transaction
+_WIPE_SECONDS = 0.5  # for which emptying the log waits for readers
 _PAUSE = 0.001
+# PostgreSQL: a network that is gone is found out, a statement that hangs ends, and a ranker that
+# died in a transaction loses its locks.
+_PATIENCE: dict[str, Any] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+_TIMEOUTS = (
+    "SET statement_timeout = '15s'; SET lock_timeout = '10s'; "
+    "SET idle_in_transaction_session_timeout = '20s'"
+)
 _MOST_TOGETHER = 64  # rows that one statement inserts; a power of two
 
 
@@ -95,8 +109,16 @@ class Connection(ABC):
         """Keep other transactions that write about these bandits waiting until this one ends."""
 
     @abstractmethod
-    def wipe(self) -> None:
-        """Leave no trace of what was removed, as far as the database can."""
+    def lock_all(self) -> None:
+        """Keep other transactions that ask for this waiting until this one ends."""
+
+    @abstractmethod
+    def wipe(self) -> bool:
+        """Leave no trace of what was removed, as far as the database can; False: try again."""
+
+    @abstractmethod
+    def analyze(self) -> None:
+        """Tell the database how large its tables are, so that it plans its queries well."""
 
     @abstractmethod
     def close(self) -> None:
@@ -197,10 +219,22 @@ class _SQLite(Connection):
     def lock(self, bandits: Iterable[int]) -> None:
         """Nothing to do: one transaction at a time writes."""
 
-    def wipe(self) -> None:
-        # `secure_delete` overwrites what is removed; emptying the log removes its copies.
+    def lock_all(self) -> None:
+        """Nothing to do: one transaction at a time writes."""
+
+    def wipe(self) -> bool:
+        # `secure_delete` overwrites what is removed; emptying the log removes its copies, once no
+        # other connection reads from it.
+        deadline = time.monotonic() + _WIPE_SECONDS
         with _sqlite_errors():
-            self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            while True:
+                found = self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                if not found[0][0] or time.monotonic() > deadline:
+                    return not found[0][0]
+                time.sleep(_PAUSE)
+
+    def analyze(self) -> None:
+        """Nothing to do: every query has one index that fits."""
 
     def close(self) -> None:
         if self._connection is not None:
@@ -251,9 +285,15 @@ class _PostgreSQL(Connection):
     def _open(self) -> Any:  # noqa: ANN401  # an optional library's type
         found = self._connection
         if not self._inside and (found is None or found.closed or found.broken):
-            self._connection = self._driver.connect(
-                self._address, autocommit=True, connect_timeout=5, application_name="discreet"
+            made = self._driver.connect(
+                self._address, autocommit=True, application_name="discreet", **_PATIENCE
             )
+            try:
+                made.execute(_TIMEOUTS)
+            except BaseException:
+                made.close()
+                raise
+            self._connection = made
         return self._connection
 
     @contextlib.contextmanager
@@ -296,8 +336,16 @@ class _PostgreSQL(Connection):
         for one in sorted(set(bandits)):
             self.execute("SELECT 1 FROM service_bandit WHERE id = ? FOR UPDATE", (one,))
 
-    def wipe(self) -> None:
+    def lock_all(self) -> None:
+        self.execute("SELECT pg_advisory_xact_lock(?)", (_SCHEMA_LOCK,))
+
+    def wipe(self) -> bool:
         """What was removed stays in the server's files until its vacuum comes."""
+        return True
+
+    def analyze(self) -> None:
+        for table in ("service_event", "service_pending"):
+            self.execute(f"ANALYZE {table}")
 
     def close(self) -> None:
         if self._connection is not None:

@@ -285,6 +285,15 @@ def erase(connection: Connection, bandit: int, subject: bytes, after: int) -> in
     return len(found)
 
 
+def blank(connection: Connection, bandit: int, before: float) -> None:
+    """Remove what is raw from events whose deadlines are long past; they are rows of zeros now."""
+    connection.execute(
+        "UPDATE service_pending SET features = NULL, reward = NULL, subject = NULL, request = ? "
+        "WHERE bandit = ? AND deadline < ? AND features IS NOT NULL",
+        (b"", bandit, before),
+    )
+
+
 def purge(connection: Connection, bandit: int, closed: int, before: float) -> None:
     """Forget the ids of events that were closed long ago; rewards for them are unknown then."""
     connection.execute(

@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from discreet.errors import StoreError
-from discreet.service._bodies import ErrorAnswer, ErrorBody, ServiceError
+from discreet.service._bodies import ErrorAnswer, ErrorBody, EventId, ServiceError
 from discreet.service._core import Core
 from discreet.service._keys import Key
 
@@ -96,21 +96,45 @@ def key_text(request: Request) -> str | None:
     return request.headers.get("ocp-apim-subscription-key")
 
 
-def authorized(request: Request, scope: str, bandit: str | None) -> Key:
-    """Whose key it is, if it may do this. ServiceError 401, 403 or 429 if not."""
-    state = request.app.state
-    text = key_text(request)
+async def authorized(request: Request, scope: str, bandit: str | None) -> Key:
+    """Whose key it is, if it may do this. ServiceError 401, 403 or 429 if not.
+
+    Args:
+        request: with a key.
+        scope: what the key must be for.
+        bandit: of which bandit; None for all of them.
+    """
+    state, text = request.app.state, key_text(request)
     key: Key | None = None if text is None else state.core.authenticate(text)
     if key is None:
         client = request.client.host if request.client else "?"
         if not state.strangers.take(client):
             raise ServiceError(429, "RateLimited", "Too many requests without a valid key.")
+        if text is not None:
+            await state.core.look_again()  # it may be new, and of another ranker
+            key = state.core.authenticate(text)
+    if key is None:
         raise ServiceError(401, "Unauthorized", "Give a valid key: `Authorization: Bearer KEY`.")
     if not state.buckets.take(key.id):
         raise ServiceError(429, "RateLimited", "Too many requests with this key; wait a little.")
     if not key.allows(scope, bandit):
         raise ServiceError(403, "Forbidden", f"This key may not do that: it needs {scope!r}.")
+    if bandit is not None and not state.core.knows(bandit):
+        await state.core.look_again()
     return key
+
+
+def event_of(request: Request) -> str:
+    """The event of a path; ServiceError 404 if it cannot be the id of one."""
+    try:
+        return msgspec.convert(request.path_params["event"], EventId)
+    except msgspec.ValidationError:
+        raise no_event() from None
+
+
+def no_event() -> ServiceError:
+    """The refusal of an event that is not known."""
+    return ServiceError(404, "EventNotFound", "There is no event with this id.")
 
 
 def who(request: Request) -> str:
@@ -128,8 +152,8 @@ def endpoint(scope: str) -> Callable[[Handler], Callable[[Request], Awaitable[Re
 
     def decorate(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
-            key = authorized(request, scope, request.path_params.get("bandit"))
-            request.state.key = key
+            bandit = request.path_params.get("bandit")
+            request.state.key = await authorized(request, scope, bandit)
             return await handler(request.app.state.core, request)
 
         handle.__name__ = getattr(handler, "__name__", "handle")

@@ -2,9 +2,9 @@
 
 Formal guarantee: row n of the learner is event n. When it is closed, and how many rows there are
 at any moment, depends on the times of ranks and on the stated wait alone. What the row holds
-depends on that
-event alone: its own action and reward, the default reward if none came, or zeros if it was
-not activated, was erased, or is beyond its subject's cap. So replacing all that one person brings
+depends on that event alone: its own action and reward, the default reward if none came, or zeros if
+it was not activated, was erased, or is beyond its subject's cap. Whether an event counts towards
+the cap depends on its place alone, not on what came for it. So replacing all that one person brings
 to at most ``contributions_per_user`` events (what they could choose from, their rewards, whether
 and when these came, whether an action was activated) replaces that many rows, and nothing else that
 anybody sees. The learner's guarantee is about just that. See docs/privacy.md.
@@ -13,6 +13,7 @@ It sees raw rows, and runs in the writer's process only.
 """
 
 import contextlib
+import time
 from collections.abc import Callable
 
 import msgspec
@@ -21,12 +22,14 @@ import numpy as np
 from discreet.errors import RewoundStateError
 from discreet.learner import LinUCB
 from discreet.release import Release
+from discreet.release.ledger import Ledger
 from discreet.service import _events as events
 from discreet.service._database import Connection
 from discreet.service._events import Pending
 from discreet.service._witness import Testimony, Witness
 
 MOST_ROWS = 2000  # in one turn, after which others get theirs
+_TIDY = 60.0  # seconds between two times at which what was removed is overwritten
 KEEP_IDS = 7 * 86400.0  # seconds for which ids of closed events are known
 
 
@@ -56,8 +59,10 @@ class Joiner:
         self._learner = learner
         self._witness = witness
         self._clock = clock
-        self._made: list[tuple[Release, float]] = []  # releases that are not published yet
-        self._wiped_at = self._clock()
+        self._published: Release | None = None
+        self._remembered: Testimony | None = None
+        self._wiped_at = time.monotonic()
+        self._must_wipe = False  # something was erased, and copies of it may be left
         self._dirty = True
         self._require_events()
 
@@ -71,10 +76,11 @@ class Joiner:
 
         After an error, or a crash at any instant, the next turn goes on where this one stopped.
         """
+        self._publish()  # what an error or a crash left unpublished
         self._erase()
         closed = self._close_due()
         if closed or self._dirty:
-            self._publish()
+            self._remember()  # before the payloads go
             with self._connection.transaction():
                 self._connection.lock([self._bandit])
                 events.close(self._connection, self._bandit, self._learner.rows)
@@ -108,10 +114,12 @@ class Joiner:
                 "database", "does not have the events that come after the learner's last row"
             )
         while found:
-            # Up to the next release, so that each of them can be published.
+            # Up to the next release, and publish it: so after a crash one is missing at most, and
+            # that is the learner's last, which the next turn publishes.
             due = learner.mechanism.schedule.after(learner.release.rows)
             some = max(1, min(len(found), due - learner.rows))
             self._learn(found[:some])
+            self._publish()
             found = found[some:]
         return learner.rows - before
 
@@ -126,7 +134,7 @@ class Joiner:
             return events.due(connection, self._bandit, after, self._clock(), MOST_ROWS)
 
     def _learn(self, some: list[Pending]) -> None:
-        problem, last = self._learner.problem, self._learner.release.number
+        problem = self._learner.problem
         actions = np.zeros((len(some), problem.dim))
         rewards, subjects = [], []
         for place, one in enumerate(some):
@@ -135,30 +143,32 @@ class Joiner:
                 actions[place] = np.frombuffer(one.features or b"", dtype="<f8")
             given = one.otherwise if one.reward is None else one.reward
             rewards.append(given if counts else problem.reward_centre)
-            subjects.append(None if one.subject is None or not counts else bytes(one.subject))
+            # One that was not activated uses up the cap like any other: whether it was is private.
+            subjects.append(None if one.subject is None else bytes(one.subject))
         self._learner.observe(actions, rewards, subjects=subjects)
-        release = self._learner.release
-        if release.number != last:
-            self._made.append((release, self._clock()))
 
     def _publish(self) -> None:
-        """First the witness, then everybody else."""
+        """Show the last release, if it was not shown yet: first the witness, then everybody."""
         learner = self._learner
         release, ledger = learner.release, learner.ledger
-        if not self._made or self._made[-1][0] is not release:
-            self._made.append((release, self._clock()))  # after a crash, or the first turn
-        self._witness.remember(
-            self._bandit, Testimony(ledger.learner, len(ledger), ledger.head, learner.rows)
-        )
-        documents = [(one, msgspec.json.encode(one.to_json()), at) for one, at in self._made]
+        if release is self._published:
+            return
+        self._remember()
+        document = msgspec.json.encode(release.to_json())
         with self._connection.transaction():
             self._connection.lock([self._bandit])
-            self._put_ledger()
-            for one, document, at in documents:
-                self._put(one, document, at)
-        self._made = []
+            self._put_ledger(ledger)
+            self._put(release, document)
+        self._published = release
 
-    def _put(self, release: Release, document: bytes, at: float) -> None:
+    def _remember(self) -> None:
+        ledger = self._learner.ledger
+        seen = Testimony(ledger.learner, len(ledger), ledger.head, self._learner.rows)
+        if seen != self._remembered:
+            self._witness.remember(self._bandit, seen)
+            self._remembered = seen
+
+    def _put(self, release: Release, document: bytes) -> None:
         digest = msgspec.json.decode(document)["digest"]
         there = self._connection.execute(
             "SELECT digest FROM service_release WHERE bandit = ? AND number = ?",
@@ -172,12 +182,11 @@ class Joiner:
             self._connection.execute(
                 "INSERT INTO service_release (bandit, number, held, digest, made, document) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
-                (self._bandit, release.number, release.rows, digest, at, document),
+                (self._bandit, release.number, release.rows, digest, self._clock(), document),
             )
 
-    def _put_ledger(self) -> None:
+    def _put_ledger(self, ledger: Ledger) -> None:
         """Copy the lines that are new; the learner's own ledger is the one that counts."""
-        ledger = self._learner.ledger
         found = self._connection.execute(
             "SELECT COALESCE(MAX(number), -1) FROM service_ledger WHERE bandit = ?", (self._bandit,)
         )
@@ -207,14 +216,15 @@ class Joiner:
                     "released = ? WHERE id = ?",
                     (b"", waiting, forgotten.in_batch, forgotten.released, identity),
                 )
-            self._wiped_at = -1.0
+            self._must_wipe = True
 
     def _tidy(self, closed: int) -> None:
         """From time to time: overwrite what was removed, and forget ids of long ago."""
-        now = self._clock()
-        if now - self._wiped_at < 60.0 or closed >= MOST_ROWS:  # noqa: PLR2004  # a minute
+        waited = time.monotonic() - self._wiped_at
+        often = _TIDY if closed < MOST_ROWS else 10 * _TIDY  # less often while there is much to do
+        if waited < often and not self._must_wipe:
             return
-        self._wiped_at = now
+        now = self._clock()
         with self._connection.transaction():
             self._connection.lock([self._bandit])
             rows = self._learner.rows
@@ -223,7 +233,8 @@ class Joiner:
                 "DELETE FROM service_erasure WHERE bandit = ? AND done = 1 AND asked < ?",
                 (self._bandit, now - KEEP_IDS),
             )
-        self._connection.wipe()
+        self._must_wipe = not self._connection.wipe()
+        self._wiped_at = time.monotonic()
 
     def close(self) -> None:
         """Give up the learner."""

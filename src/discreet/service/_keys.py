@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 SCOPES = ("rank", "reward", "read", "admin")
+_ID = re.compile("[0-9a-f]{12}")
 _TEXT = re.compile(r"dk_([0-9a-f]{12})_([A-Za-z0-9_-]{20,100})\Z")
 _NOBODY = hashlib.sha256(b"no key has this digest").digest()
 
@@ -75,6 +76,11 @@ def administrator(text: str) -> Key:
     )
 
 
+def is_id(text: str) -> bool:
+    """Whether a key could have this id."""
+    return _ID.fullmatch(text) is not None
+
+
 def digest_of(text: str) -> bytes:
     """What is stored of a key's text. Its secret has 256 bits, so a plain hash hides it."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
@@ -99,6 +105,8 @@ class Keyring:
 
     def find(self, text: str) -> Key | None:
         """Whose key this is. It takes as long for a wrong secret as for a right one."""
+        if not text:
+            return None
         found = _TEXT.match(text)
         key = self._known(found[1]) if found else None
         given = digest_of(text)

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 
+# Whether and when rewards and activations come is protected: nobody may count their requests.
+SILENT = frozenset({"rewards", "activate", "personalizer_reward", "personalizer_activate"})
+
+
 class Metrics:
     """What one process counts."""
 
@@ -51,7 +55,11 @@ class Metrics:
         self._cells: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count a request."""
+        """Count a request. Of rewards and activations only failures, and without saying which."""
+        if route in SILENT:
+            if status < 500:  # noqa: PLR2004
+                return
+            route = "other"
         known = method if method in _METHODS else "other"
         cell = self._cells.get((route, known, status))
         if cell is None:

@@ -23,9 +23,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from discreet.service._bodies import EventId, Reward, ServiceError
+from discreet.service._bodies import Reward, ServiceError
 from discreet.service._core import Core
-from discreet.service._http import Handler, answer, decoded, endpoint, refusal, refused, who
+from discreet.service._http import (
+    Handler,
+    answer,
+    decoded,
+    endpoint,
+    event_of,
+    no_event,
+    refusal,
+    refused,
+    who,
+)
 from discreet.service._translation import (
     ConfigurationBody,
     RankBody,
@@ -149,11 +159,11 @@ async def _rank(core: Core, request: Request) -> Response:
 @_personalizer("reward", "InvalidRewardRequest")
 async def _reward(core: Core, request: Request) -> Response:
     """Take in the reward of one event."""
-    event = _event(request)
+    event = event_of(request)
     body = await decoded(request, _REWARD)
     verdict = (await core.rewards(request.path_params["bandit"], [Reward(event, body.value)]))[0]
     if verdict.status == 404:  # noqa: PLR2004
-        raise _no_event()
+        raise no_event()
     if verdict.status == 400:  # noqa: PLR2004
         rule = core.bandit(request.path_params["bandit"]).spec.reward
         raise TargetedError(f"value must be from {rule.low:g} to {rule.high:g}.", "value")
@@ -163,20 +173,8 @@ async def _reward(core: Core, request: Request) -> Response:
 @_personalizer("rank", "InvalidEventIdToActivate")
 async def _activate(core: Core, request: Request) -> Response:
     """Let a deferred event count."""
-    await core.activate(request.path_params["bandit"], _event(request))
+    await core.activate(request.path_params["bandit"], event_of(request))
     return Response(status_code=204)
-
-
-def _event(request: Request) -> str:
-    """The event of a path; 404 if it cannot be the id of one."""
-    try:
-        return msgspec.convert(request.path_params["event"], EventId)
-    except msgspec.ValidationError:
-        raise _no_event() from None
-
-
-def _no_event() -> ServiceError:
-    return ServiceError(404, "EventNotFound", "There is no event with this id.")
 
 
 @_personalizer("read")

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import resource
@@ -16,16 +17,18 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import BackendError, ParameterError
 from discreet.service import _logging
-from discreet.service._configuration import Configuration, secret_of
+from discreet.service._configuration import Configuration, administrator_of, secret_of
 from discreet.service._database import Database
 from discreet.service._witness import Witness
 
 if TYPE_CHECKING:
     from discreet.service._core import Core
+    from discreet.service._server import Server
 
 _PACKAGES = ("starlette", "uvicorn", "jinja2", "prometheus_client")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0  # seconds before a child that died is started again
 _GRACE = 20.0  # seconds that a child has to stop
+_SHORT = 16  # characters, below which a key can be guessed
 _log = logging.getLogger("discreet.service")
 
 
@@ -42,14 +45,25 @@ def serve(configuration: Configuration) -> int:
         BackendError: the extra ``discreet[serve]`` is not installed.
         ParameterError: the port is taken, or a folder cannot be used.
     """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end_at_once)  # nothing was promised to anybody yet
     _require_packages()
     _logging.start(configuration.log_level)
     _prepare_folder(configuration.folder)
     database = Database(configuration.database or _file_of(configuration))
     witness = Witness(configuration.witness_folder)
+    if witness.folder is None:
+        _log.warning(
+            "no witness: a database that is restored from a backup will not be noticed by a new "
+            "process; give --data or --witness"
+        )
     if configuration.role == "writer":
         return _write(configuration, database, witness)
     return _answer(configuration, database, witness)
+
+
+def _end_at_once(*_: object) -> None:
+    raise SystemExit(0)
 
 
 def _require_packages() -> None:
@@ -108,7 +122,10 @@ def _answer(configuration: Configuration, database: Database, witness: Witness) 
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, hard), hard))
     children = []
     if configuration.role == "all":
-        children.append(_Child("writer", _writer_command(configuration)))
+        # The database's URL may hold a password, and a command line can be read by everybody.
+        place = configuration.database
+        environment = {} if place is None else {"DISCREET_DATABASE": place}
+        children.append(_Child("writer", _writer_command(configuration), environment))
     try:
         return _looped(configuration, database, witness, children)
     finally:
@@ -137,17 +154,19 @@ async def _serve_http(
     from discreet.service._core import Core  # noqa: PLC0415  # they need the extra
     from discreet.service._server import bound, server_for  # noqa: PLC0415
 
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     sockets = [bound(configuration)]
-    given = os.environ.get("DISCREET_ADMIN_KEY")
-    core = Core(database, administrator=given, secret=secret_of(), witness=witness)
+    administrator = administrator_of()
+    if administrator is not None and len(administrator) < _SHORT:
+        _log.warning("DISCREET_ADMIN_KEY is short and can be guessed; give 16 characters or more")
+    core = Core(database, administrator=administrator, secret=secret_of(), witness=witness)
     shown = await core.start()
     if shown is not None:
         _say(f"admin key: {shown}")
     port = sockets[0].getsockname()[1]
     server = server_for(application(core, configuration), configuration)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, server.stop)
     address = (
         f"{'https' if configuration.tls_certificate else 'http'}://{_host(configuration)}:{port}"
     )
@@ -156,13 +175,22 @@ async def _serve_http(
     if configuration.demo:
         visitors = _visitors(core, address)
         children.append(visitors)
+    gc.collect()
+    gc.freeze()  # what is there now stays: looking through it would hold up requests for long
+    ending = asyncio.create_task(_stop_when(stopping, server))
     try:
         await server.serve(sockets=sockets)
     finally:
+        ending.cancel()
         if visitors is not None:
             await asyncio.to_thread(visitors.stop)
         await core.close()
     return 0
+
+
+async def _stop_when(stopping: asyncio.Event, server: "Server") -> None:
+    await stopping.wait()
+    server.stop()
 
 
 def _say(text: str) -> None:
@@ -188,7 +216,6 @@ def _visitors(core: "Core", address: str) -> "_Child":
 def _writer_command(configuration: Configuration) -> list[str]:
     options = {
         "--data": configuration.data,
-        "--database": configuration.database,
         "--witness": configuration.witness,
         "--log-level": configuration.log_level,
     }
@@ -221,7 +248,10 @@ class _Child:
                 if self._stopping.is_set():
                     return
                 self._process = subprocess.Popen(  # noqa: S603  # our own command
-                    self._command, stdin=subprocess.PIPE, env=self._environment
+                    self._command,
+                    stdin=subprocess.PIPE,
+                    env=self._environment,
+                    start_new_session=True,  # Ctrl-C is for this process, which tells them
                 )
             code = self._process.wait()
             if self._stopping.is_set():

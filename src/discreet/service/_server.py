@@ -12,19 +12,46 @@ from discreet.errors import ParameterError
 from discreet.service._configuration import Configuration
 
 _HEAD_SECONDS = 30.0  # in which the head of a request must have arrived
+_HEAD_BYTES = 1 << 16  # that it may have
+_TOO_LONG = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: application/json\r\n"
+    b"connection: close\r\n\r\n"
+    b'{"error":{"code":"RequestTooLarge","message":"The head of the request is too long."}}'
+)
 _IDLE_SECONDS = 75  # after an answer, until the next request
 _GRACE = 15  # seconds in which requests that are under way may finish
 _BACKLOG = 2048
 
 
 class _Protocol(HttpToolsProtocol):
-    """Closes connections on which no request has begun or arrived in time."""
+    """Closes connections on which the head of a request does not arrive in time, or is too long."""
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401
         super().connection_made(transport)
+        self._head_bytes = 0
+        self._in_head = True
         self._head_timer = self.loop.call_later(_HEAD_SECONDS, self._too_slow)
 
+    def data_received(self, data: bytes) -> None:
+        before = self._in_head
+        super().data_received(data)
+        if not (before and self._in_head):
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > _HEAD_BYTES and not self.transport.is_closing():
+            self.transport.write(_TOO_LONG)
+            self.transport.close()
+
+    def on_message_begin(self) -> None:
+        self._in_head, self._head_bytes = True, 0
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head:  # what comes after a body is left out
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
+        self._in_head = False
         self._head_timer.cancel()
         super().on_headers_complete()
 
@@ -43,7 +70,9 @@ class _Protocol(HttpToolsProtocol):
             self.transport.close()
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
+    """A server that is told to stop by its owner."""
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Signals are handled outside: SIGTERM is an orderly end, with exit code 0."""
@@ -54,9 +83,9 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-def server_for(app: Any, configuration: Configuration) -> _Server:  # noqa: ANN401
+def server_for(app: Any, configuration: Configuration) -> Server:  # noqa: ANN401
     """A server for an ASGI application."""
-    return _Server(
+    return Server(
         uvicorn.Config(
             app,
             http=_Protocol,
@@ -72,7 +101,6 @@ def server_for(app: Any, configuration: Configuration) -> _Server:  # noqa: ANN4
             limit_concurrency=configuration.most_connections,
             timeout_keep_alive=_IDLE_SECONDS,
             timeout_graceful_shutdown=_GRACE,
-            h11_max_incomplete_event_size=1 << 16,
             ssl_certfile=configuration.tls_certificate,
             ssl_keyfile=configuration.tls_key,
         )
@@ -86,6 +114,7 @@ def bound(configuration: Configuration) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((configuration.host, configuration.port))
+        made.listen(_BACKLOG)  # whoever is told the address may come at once
     except OSError as error:
         made.close()
         raise ParameterError(

@@ -6,13 +6,15 @@ bandit it holds the head of the learner's ledger and how many rows the learner h
 """
 
 import contextlib
-import json
 import os
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
+
+from discreet.errors import ParameterError, RewoundStateError, StoreError
 
 
-class Testimony(NamedTuple):
+class Testimony(msgspec.Struct, frozen=True):
     """What is remembered of a bandit.
 
     Attributes:
@@ -32,34 +34,68 @@ class Witness:
     """A folder with a file for each bandit."""
 
     def __init__(self, folder: Path | None) -> None:
-        """Without a folder nothing is remembered."""
+        """Without a folder nothing is remembered. `ParameterError` if it cannot be used."""
         self._folder = folder
         if folder is not None:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            try:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except OSError as error:
+                raise ParameterError(
+                    "witness", f"{folder} cannot be used: {error.strerror}"
+                ) from None
+
+    @property
+    def folder(self) -> Path | None:
+        """Where it is."""
+        return self._folder
 
     def of(self, bandit: int) -> Testimony | None:
-        """What is remembered of a bandit."""
+        """What is remembered of a bandit.
+
+        Raises:
+            RewoundStateError: there is a file and it cannot be read; nobody knows what was shown.
+        """
         if self._folder is None:
             return None
+        file = self._folder / f"{bandit}.json"
         try:
-            return Testimony(**json.loads((self._folder / f"{bandit}.json").read_bytes()))
+            return msgspec.json.decode(file.read_bytes(), type=Testimony)
         except FileNotFoundError:
             return None
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+            raise RewoundStateError(
+                "witness",
+                f"{file} cannot be read, so nobody knows what was shown before; bring it back, or "
+                "remove it if the data is certain to be the newest",
+            ) from None
 
     def remember(self, bandit: int, testimony: Testimony) -> None:
-        """Remember it; it is on the disk when this returns."""
+        """Remember it; it is on the disk when this returns.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
         if self._folder is None:
             return
-        staged = self._folder / f"{bandit}.{os.getpid()}.new"
+        try:
+            self._write(self._folder, bandit, msgspec.json.encode(testimony))
+        except OSError as error:
+            raise StoreError(
+                "witness", f"cannot be written ({error.strerror}); see to its disk"
+            ) from None
+
+    @staticmethod
+    def _write(folder: Path, bandit: int, content: bytes) -> None:
+        staged = folder / f"{bandit}.{os.getpid()}.new"
         staged.touch(0o600)
         with staged.open("wb") as file:
-            file.write(json.dumps(testimony._asdict()).encode())
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        staged.replace(self._folder / f"{bandit}.json")
-        folder = os.open(self._folder, os.O_RDONLY)
+        staged.replace(folder / f"{bandit}.json")
+        opened = os.open(folder, os.O_RDONLY)
         try:
             with contextlib.suppress(OSError):  # not every file system can
-                os.fsync(folder)
+                os.fsync(opened)
         finally:
-            os.close(folder)
+            os.close(opened)

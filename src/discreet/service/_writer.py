@@ -22,12 +22,15 @@ from discreet.errors import (
 from discreet.learner import LinUCB, load
 from discreet.release import Release
 from discreet.release.policies import from_json
+from discreet.service import _events as events
 from discreet.service._database import Database
 from discreet.service._joiner import MOST_ROWS, Joiner
 from discreet.service._spec import policy_of, read_spec
 from discreet.service._witness import Witness
 
 _IDLE = 0.1  # seconds between two looks at the deadlines
+_KEEP = 86400.0  # seconds after its deadline for which a bandit that fails keeps an event's data
+_FEW, _ANALYZE = 500, 60.0  # events, and seconds, after which the database counts its rows again
 _RETRY = 2.0  # seconds after which a bandit that failed gets another turn
 _log = logging.getLogger("discreet.writer")
 
@@ -61,6 +64,10 @@ class Writer:
         self._clock = clock
         self._joiners: dict[int, Joiner] = {}
         self._after: dict[int, float] = {}  # when a bandit that failed gets another turn
+        self._said: dict[int, str] = {}  # what was last logged about a bandit
+        self._owns_all = False
+        self._beaten = self._analyzed_at = 0.0
+        self._analyzed_rows = 0
         warnings.simplefilter("ignore", UninformedWarning)  # the dashboard says it
 
     def run(self, stop: threading.Event) -> None:
@@ -80,11 +87,15 @@ class Writer:
     def turn(self) -> bool:
         """One turn of every bandit; whether one of them has more to do at once."""
         busy = False
-        rows = self._connection.execute("SELECT id, learner, state FROM service_bandit ORDER BY id")
-        for bandit, place, state in rows:
+        rows = self._connection.execute(
+            "SELECT id, learner, state, events FROM service_bandit ORDER BY id"
+        )
+        self._analyze(sum(row[3] for row in rows))
+        for bandit, place, state, _ in rows:
             if self._after.get(bandit, 0.0) > time.monotonic():
                 continue
             busy |= self._turn_of(bandit, place, state) >= MOST_ROWS
+        self._owns_all = all(row[0] in self._joiners or row[2] != "running" for row in rows)
         return busy
 
     def _turn_of(self, bandit: int, place: str | None, state: str) -> int:
@@ -94,17 +105,20 @@ class Writer:
                 joiner = self._joiners[bandit] = self._open(bandit, place)
             closed = joiner.turn()
         except StateInUseError:
-            self._fail(bandit, None, "another writer has it")
+            self._give_up(bandit, "another writer has it")
         except StoreError as error:  # nothing is lost: the next turn goes on
-            _log.warning("store", extra={"bandit": bandit, "reason": str(error)})
+            self._say(bandit, str(error))
             self._after[bandit] = time.monotonic() + _RETRY
         except ReloadNeededError as error:  # another writer went on with it, or it was closed
-            self._fail(bandit, None, str(error))
+            self._give_up(bandit, str(error))
         except RewoundStateError as error:
             self._fail(bandit, "rewound", str(error))
         except (DiscreetError, StateFileError) as error:
             self._fail(bandit, "failed", str(error))
+        except Exception as error:  # noqa: BLE001  # of this bandit; the others go on
+            self._fail(bandit, "failed", f"the writer stumbled over it ({type(error).__name__})")
         else:
+            self._said.pop(bandit, None)
             if state != "running":
                 self._set_state(bandit, "running", "")
             return closed
@@ -155,15 +169,34 @@ class Writer:
             return f"{self._database.server}#{quote(place)}"
         return self._learners / place
 
-    def _fail(self, bandit: int, state: str | None, reason: str) -> None:
-        _log.warning("bandit", extra={"bandit": bandit, "reason": reason})
+    def _say(self, bandit: int, reason: str) -> None:
+        """Log what is wrong with a bandit, once."""
+        if self._said.get(bandit) != reason:
+            self._said[bandit] = reason
+            _log.warning("bandit", extra={"bandit": bandit, "reason": reason})
+
+    def _give_up(self, bandit: int, reason: str) -> None:
+        """Let go of a bandit for a while."""
+        self._say(bandit, reason)
         joiner = self._joiners.pop(bandit, None)
         if joiner is not None:
             joiner.close()
         self._after[bandit] = time.monotonic() + _RETRY
-        if state is not None:
-            with contextlib.suppress(StoreError):
-                self._set_state(bandit, state, reason)
+
+    def _fail(self, bandit: int, state: str, reason: str) -> None:
+        """Say that a bandit does not learn; what is raw and waits for it is not kept for ever."""
+        self._give_up(bandit, reason)
+        with contextlib.suppress(StoreError):
+            self._set_state(bandit, state, reason)
+            with self._connection.transaction():
+                self._connection.lock([bandit])
+                asked = self._connection.execute(
+                    "SELECT subject FROM service_erasure WHERE bandit = ? AND done = 0", (bandit,)
+                )
+                for (subject,) in asked:  # the learner's part is done when it is back
+                    events.erase(self._connection, bandit, bytes(subject), 0)
+                events.blank(self._connection, bandit, self._clock() - _KEEP)
+            self._connection.wipe()
 
     def _set_state(self, bandit: int, state: str, reason: str) -> None:
         with self._connection.transaction():
@@ -173,17 +206,27 @@ class Writer:
             )
 
     def _beat(self) -> None:
-        """Say that the writer is alive, about once a second."""
-        now = self._clock()
-        if now - getattr(self, "_beaten", 0.0) < 1.0:
+        """Say about once a second that there is a writer, if this one has all the bandits."""
+        if not self._owns_all or time.monotonic() - self._beaten < 1.0:
             return
-        self._beaten = now
+        self._beaten = time.monotonic()
         with self._connection.transaction():
             self._connection.execute(
                 "INSERT INTO service_setting (name, value) VALUES ('writer', ?) "
                 "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-                (repr(now).encode(),),
+                (repr(self._clock()).encode(),),
             )
+
+    def _analyze(self, rows: int) -> None:
+        """Have the database count its rows again, now and then and when there are twice as many.
+
+        PostgreSQL plans for empty tables until somebody tells it otherwise.
+        """
+        now = time.monotonic()
+        grown = rows >= max(_FEW, 2 * self._analyzed_rows)
+        if grown or (rows > self._analyzed_rows and now - self._analyzed_at > _ANALYZE):
+            self._analyzed_at, self._analyzed_rows = now, rows
+            self._connection.analyze()
 
     def close(self) -> None:
         """Give up all learners and the connection."""
