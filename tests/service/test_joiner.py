@@ -250,3 +250,48 @@ def test_events_that_are_not_the_next_ones_are_refused(service: Service) -> None
     found = service.get("/v1/bandits/news").json()
     assert found["state"] == "rewound"
     assert service.rank().status_code == 503
+
+
+@pytest.mark.parametrize("activated", [True, False])
+def test_events_that_were_not_activated_use_up_the_cap(
+    service: Service, *, activated: bool
+) -> None:
+    service.make(contributions_per_user=2)
+    service.settle()
+    for number in range(3):
+        service.rank(event_id=f"e{number}", subject="ann", defer=number == 0)
+    if activated:
+        service.post("/v1/bandits/news/events/e0/activate")
+    service.pass_time(11)
+    service.settle()
+    assert service.learner().over_cap == 1  # the last one, whether the first was activated or not
+
+
+@pytest.mark.parametrize("crash", range(1, 6))
+def test_no_release_is_missing_after_a_crash_at_any_write(
+    service: Service, monkeypatch: pytest.MonkeyPatch, crash: int
+) -> None:
+    service.make()
+    service.settle()
+    for _ in range(40):
+        service.rank()
+    service.pass_time(11)
+    commit, left = type(service.writer._connection).transaction, [crash]
+
+    def once(self: object) -> object:
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        return commit(self)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(service.writer._connection), "transaction", once)
+        with pytest.raises(KeyboardInterrupt):
+            service.writer.turn()
+    service.writer.close()
+    service.writer = service.new_writer()
+    service.settle()
+    shown = [one["number"] for one in service.get("/v1/bandits/news/releases").json()["releases"]]
+    assert shown == [0, 1, 2, 3]
+    assert service.learner().release.number == shown[-1]
+    assert service.learner().rows == 40

@@ -14,6 +14,7 @@ import pytest
 
 from discreet.errors import ParameterError
 from discreet.service._configuration import Configuration, configuration
+from discreet.service._run import _writer_command
 
 
 def free_port() -> int:
@@ -76,6 +77,21 @@ def test_sigterm_ends_it_with_0_after_everything_acknowledged_is_written(tmp_pat
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=120)
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("role", ["all", "ranker", "writer"])
+def test_sigterm_during_the_start_ends_it_with_0(tmp_path: Path, role: str) -> None:
+    process = start(tmp_path / "data", free_port(), "--role", role)
+    while not (tmp_path / "data").exists():  # it has begun, and is not ready yet
+        time.sleep(0.001)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=120)
+    assert (process.returncode, "Traceback" in said) == (0, False)
+
+
+def test_a_database_password_is_on_no_command_line() -> None:
+    made = Configuration(database="postgresql://ann:secret@host/db", data="here")
+    assert "secret" not in " ".join(_writer_command(made))
 
 
 def test_without_a_key_one_is_made_and_printed_once(tmp_path: Path) -> None:
