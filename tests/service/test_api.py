@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import discreet
-from conftest import ADMIN, Service
 from discreet.release.ledger import Ledger
 from discreet.service._api import ROUTES
+from service.serving import ADMIN, Service
 
 
 def test_a_decision_has_an_event_a_ranking_and_its_release(any_service: Service) -> None:

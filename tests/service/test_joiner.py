@@ -5,9 +5,9 @@ import asyncio
 import numpy as np
 import pytest
 
-from conftest import Service
 from discreet.service import _events as events
 from discreet.service._bodies import Erased
+from service.serving import Service
 
 
 def test_an_event_is_closed_at_its_deadline_and_not_before(any_service: Service) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from conftest import ADMIN, Service
 from discreet.errors import ParameterError, StoreError
 from discreet.service._committer import Committer
 from discreet.service._configuration import administrator_of, secret_of
@@ -16,6 +15,7 @@ from discreet.service._core import Core
 from discreet.service._database import Database
 from discreet.service._keys import Keyring, administrator
 from discreet.service._witness import Witness
+from service.serving import ADMIN, Service
 
 
 def kind_of(service: Service) -> type:

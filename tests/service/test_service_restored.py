@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conftest import Service
 from discreet.errors import StoreError
+from service.serving import Service
 
 if TYPE_CHECKING:
     from discreet.service._database import Connection
