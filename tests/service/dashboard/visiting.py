@@ -24,6 +24,7 @@ ADMIN = "an-administrator-s-key-from-outside"
 IDS = ("red", "green", "blue")
 TOKEN = re.compile(r'name="form_token" value="([0-9a-f]{64})"')
 EVENTS = 150
+PATIENCE = 120.0  # seconds; far more than anything here takes
 
 
 def spec(name: str, **more: Any) -> BanditSpec:
@@ -39,20 +40,36 @@ def spec(name: str, **more: Any) -> BanditSpec:
 
 
 class Loop:
-    """An event loop in a thread of its own, in which the service lives."""
+    """An event loop in a thread of its own, in which the service lives.
+
+    Nothing waits for ever: what takes longer than PATIENCE has hung, and a test says so.
+    """
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread = threading.Thread(target=self._loop.run_forever, name="service", daemon=True)
         self._thread.start()
 
     def do(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
 
     def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+        """End the loop, its tasks and the threads that it has for work; each of them is joined."""
+        try:
+            self.do(self._ended())
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(PATIENCE)
+        assert not self._thread.is_alive()
         self._loop.close()
+
+    async def _ended(self) -> None:
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        await self._loop.shutdown_asyncgens()
+        await self._loop.shutdown_default_executor()
 
 
 class Browser:
@@ -140,19 +157,18 @@ def world_in(folder: Path, **settings: Any) -> Iterator[World]:
 
     (folder / "learners").mkdir()
     database, witness = Database(folder / "service.sqlite"), Witness(folder / "witness")
-    loop = Loop()
+    with contextlib.ExitStack() as ending:
+        loop = Loop()
+        ending.callback(loop.close)
 
-    async def made() -> Core:
-        core = Core(database, administrator=ADMIN, witness=witness, clock=clock)
-        await core.start()
-        return core
+        async def made() -> Core:
+            core = Core(database, administrator=ADMIN, witness=witness, clock=clock)
+            await core.start()
+            return core
 
-    core = loop.do(made())
-    writer = Writer(database, learners=folder / "learners", witness=witness, clock=clock)
-    app = application(core, Configuration(data=str(folder), **settings))
-    try:
+        core = loop.do(made())
+        ending.callback(lambda: loop.do(core.close()))
+        writer = Writer(database, learners=folder / "learners", witness=witness, clock=clock)
+        ending.callback(writer.close)
+        app = application(core, Configuration(data=str(folder), **settings))
         yield World(loop, core, app, writer, now, folder)
-    finally:
-        writer.close()
-        loop.do(core.close())
-        loop.close()
