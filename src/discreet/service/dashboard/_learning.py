@@ -15,17 +15,27 @@ action's own coordinate is s in its rows and 0 elsewhere. So, without noise,
     s * moment[i] / gram[i, i]   = their mean reward less the centre.
 
 Both shares and means are ratios N / T of a noisy N and a noisy T. For the true ratio r, N - r T is
-normal around 0 with variance var(N) - 2 r cov(N, T) + r^2 var(T), so
+noise alone: that of N less r times that of T, with variance var(N) - 2 r cov(N, T) + r^2 var(T). So
 
     { r : (N - r T)^2 <= z^2 (var(N) - 2 r cov(N, T) + r^2 var(T)) }
 
-holds the truth with exactly the probability of |normal| <= z (Fieller 1954, *Some problems in
-interval estimation*). It is an interval if T is more than z of its deviations above 0; otherwise
-the band is all of the possible range, and there is no estimate.
+is a band for r (Fieller 1954, *Some problems in interval estimation*). It is an interval if T is
+more than z of its deviations above 0; otherwise the band is all of the possible range, and there is
+no estimate.
 
-What the bands do not say: they are about the privacy noise alone, not about which people happened
-to come; each holds by itself, not all at once; and rows that were chosen in view of earlier
-releases are taken as given, although these share some of their noise with later ones. Rows of zeros
+How often it holds. If all rows were fixed beforehand, r would be too, N - r T would be normal, and
+z = 1.96 would do for 95%. But rows are chosen in view of earlier releases, which share draws with
+later ones, so r may depend on the noise of N and T in any way. Draws are fresh and their weights
+are public, so the two noises together are normal with the covariance above, whatever the rows
+depend on. By Cauchy's inequality the condition holds for *every* r as soon as the two noises are
+within z of 0 in the metric of their covariance, which has the probability 1 - exp(-z^2 / 2). So
+with z = sqrt(-2 ln(1 - level)), 2.45 for 95%, a band holds the truth with at least this probability
+under every policy, and with 98.6% if rows do not depend on the noise.
+
+What the truth is: the share and the mean reward among the rows that were really learned from, with
+the weights c. The bands are about the privacy noise alone, not about which people happened to come,
+or how an action would do with others. Each holds by itself, not all at once, and those that say
+something are a selection: of bands that are not all of the range a few more may miss. Rows of zeros
 (not activated, erased, or beyond a person's cap) are in neither N nor T.
 """
 
@@ -118,7 +128,7 @@ def read(release: Release, where: Layout, *, level: float = _LEVEL) -> Point:
     Args:
         release: any release but the empty one before the first.
         where: the coordinates that tell, of the learner's own map.
-        level: the probability with which a band holds the truth.
+        level: the probability with which a band holds the truth, at least.
 
     Returns:
         What it says.
@@ -126,7 +136,7 @@ def read(release: Release, where: Layout, *, level: float = _LEVEL) -> Point:
     Raises:
         ParameterError: the law of the noise is another one, or nobody knows it.
     """
-    sums = _Sums(release, float(-ndtri((1 - checks.probability("level", level)) / 2)))
+    sums = _Sums(release, math.sqrt(-2.0 * math.log1p(-checks.probability("level", level))))
     mean = sums.mean(where.everybody, where.everybody_scale) if where.everybody else None
     actions = tuple(
         ActionBand(
