@@ -71,6 +71,12 @@ class Campaign:
         """The process that is the writer, or has it below it."""
         return self.services[0]
 
+    @property
+    def strikes(self) -> int:
+        """How often the mutant did the wrong thing."""
+        noted = self.record.with_name(f"{self.record.name}.strikes")
+        return noted.stat().st_size if noted.exists() else 0
+
     def begin(self) -> None:
         for one in self.services:
             one.start(wait=False)

@@ -1,11 +1,11 @@
 """Services that do one thing wrong on purpose: the campaign has to find every one of them out."""
 
-import time
 from pathlib import Path
 
 import pytest
 
 from service.chaos.campaign import Campaign
+from service.chaos.living import until
 
 MUTANTS = {
     "doubles": "an event is rows|closed of|learner has|rows of",  # a batch is learned twice
@@ -16,11 +16,12 @@ MUTANTS = {
 }
 
 
+STRIKES = 6  # times that it did the wrong thing where that matters
+
+
 def found_out(folder: Path, mutant: str) -> None:
     with Campaign(folder, mutant=mutant) as campaign:
-        end = time.monotonic() + 60
-        while len(campaign.notes.acknowledged) < 300 and time.monotonic() < end:
-            time.sleep(0.1)
+        until(lambda: campaign.strikes >= STRIKES, "the mutant does nothing", campaign.front.said)
         with pytest.raises(AssertionError, match=MUTANTS[mutant]):
             campaign.finish()
 

@@ -43,11 +43,17 @@ def at_rest(service: Service, notes: Notes) -> dict[str, Any]:
 
 
 def releases(line: Line, notes: Notes) -> int:
-    """Every release that was ever seen is there, and in the ledger, with the same digest."""
+    """Every release of the ledger is listed; what was ever seen is there with the same digest."""
     status, ledger = line.ask("GET", f"{HERE}/ledger")
     assert status == 200
     assert ledger["intact"]
     written = {one["number"]: one["sha256"] for one in ledger["entries"]}
+    status, listed = line.ask("GET", f"{HERE}/releases")
+    assert status == 200, listed
+    shown = {one["number"]: one["digest"] for one in listed["releases"] if one["number"]}
+    missing = sorted(set(written) - set(shown))
+    assert not missing, f"releases {missing[:5]} of the ledger are not listed"
+    assert shown == written, "the list of releases is not the ledger's"
     for number, digest in notes.releases.items():
         if not number:
             continue
@@ -55,7 +61,7 @@ def releases(line: Line, notes: Notes) -> int:
         status, document = line.ask("GET", f"{HERE}/releases/{number}")
         assert status == 200, f"release {number} is gone: {document}"
         assert fingerprint(discreet.Release.from_json(document)) == digest, f"release {number}"
-    return len(notes.releases)
+    return len(written)
 
 
 def stored(data: Path, address: str | None) -> discreet.LinUCB:

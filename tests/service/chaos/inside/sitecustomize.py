@@ -1,9 +1,10 @@
-# ruff: noqa: ANN001, ANN002, ANN003, ANN202, ANN204, ARG002, ARG005  # wraps what others wrote
+# ruff: noqa: ANN001, ANN002, ANN003, ANN202, ANN204, ARG002  # wraps what others wrote
 """Runs inside the processes of a service under test, which find it on their PYTHONPATH.
 
 DISCREET_CHAOS_RECORD  a file: every row that the writer is about to learn is noted there, with its
                        number, so that a test sees which event became which row
-DISCREET_CHAOS_MUTANT  what the writer does wrong: the tests have to find it out
+DISCREET_CHAOS_MUTANT  what the writer does wrong: the tests have to find it out. Each time that it
+                       did is a byte more in a file beside the record
 """
 
 import importlib.abc
@@ -35,16 +36,23 @@ class _After(importlib.abc.MetaPathFinder):
         return spec
 
 
+def _append(place, text):
+    file = os.open(place, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.write(file, text.encode())
+    os.close(file)
+
+
+def _struck():
+    _append(os.environ["DISCREET_CHAOS_RECORD"] + ".strikes", "x")
+
+
 def _recording(module):
     place = os.environ["DISCREET_CHAOS_RECORD"]
     plain = module.LinUCB.observe
 
     def observe(self, actions, rewards, **more):
         rows = [[float(one) for one in row] for row in actions]
-        line = "\n" + json.dumps([self.rows, rows, [float(one) for one in rewards]])
-        file = os.open(place, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        os.write(file, line.encode())
-        os.close(file)
+        _append(place, "\n" + json.dumps([self.rows, rows, [float(one) for one in rewards]]))
         return plain(self, actions, rewards, **more)
 
     module.LinUCB.observe = observe
@@ -54,16 +62,20 @@ def _learning(module, kind):
     plain, calls = module.LinUCB.observe, [0]
 
     def observe(self, actions, rewards, **more):
-        calls[0] += 1
-        strikes = calls[0] % 5 == 3
-        if kind == "swaps" and strikes and len(rewards) > 1:
-            rewards = [*rewards[1:], rewards[0]]
+        turned = [*rewards[1:], *rewards[:1]]
+        matters = [*turned] != [*rewards] if kind == "swaps" else any(any(row) for row in actions)
+        calls[0] += matters
+        strikes = matters and calls[0] % 3 == 2
+        if kind == "swaps" and strikes:
+            rewards = turned
         if kind == "zeroes" and strikes:
             actions = [[0.0] * len(row) for row in actions]
             rewards = [0.5] * len(rewards)
         plain(self, actions, rewards, **more)
         if kind == "doubles" and strikes:
             plain(self, actions, rewards, **more)
+        if strikes:
+            _struck()
 
     module.LinUCB.observe = observe
 
@@ -76,16 +88,28 @@ def _acknowledging(module, kind):
         """A connection on which nothing is written."""
 
         def __init__(self, connection):
-            self.execute = lambda query, values=(): (
-                connection.execute(query, values) if query.startswith("SELECT") else []
-            )
-            self.many = lambda query, values: None
-            self.insert = lambda table, columns, rows: None
+            self._connection, self.written = connection, False
+
+        def execute(self, query, values=()):
+            if query.startswith("SELECT"):
+                return self._connection.execute(query, values)
+            self.written = True
+            return []
+
+        def _nothing(self, *arguments):
+            self.written = True
+
+        many = insert = _nothing
 
     def changed(connection, *arguments, **more):
         calls[0] += 1
-        used = Aside(connection) if calls[0] % 10 == 5 else connection
-        return plain(used, *arguments, **more)
+        if calls[0] % 10 != 5:
+            return plain(connection, *arguments, **more)
+        aside = Aside(connection)
+        found = plain(aside, *arguments, **more)
+        if aside.written:
+            _struck()
+        return found
 
     setattr(module, name, changed)
 
