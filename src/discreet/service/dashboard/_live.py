@@ -149,8 +149,10 @@ async def send(visit: Visit, live: Live) -> Response:
     def rendered() -> dict[str, str]:
         templates = visit.site.templates
         return {
-            name: templates.get_template(f"parts/{name}.html").render(visit=visit, **context)
-            for name in live.parts
+            name: templates.get_template(f"parts/{name}.html").render(
+                visit=visit, health=visit.health, **context
+            )
+            for name in ("health", *live.parts)
         }
 
     parts = await in_thread(rendered)
@@ -162,6 +164,7 @@ def _stamp(visit: Visit, live: Live) -> str:
     path = visit.request.path_params
     bandits = [bandit_of(visit)] if "bandit" in path else visit.core.bandits()
     facts: list[object] = [visit.key.id, visit.request.query_params.get("before")]
+    facts += visit.health
     for one in bandits:
         facts += [one.name, one.state, one.state_reason, one.digest]
         if live.counts or one.ranker.release.number == 0:

@@ -2,8 +2,9 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from markupsafe import Markup, escape
 
@@ -36,6 +37,22 @@ def number(value: float | None, digits: int = 3) -> str:
 def fixed(value: float | None, digits: int = 3) -> str:
     """A number with so many digits behind the point."""
     return _NONE if value is None else f"{value:.{digits}f}".replace("-", _MINUS)
+
+
+def digits(rule: Mapping[str, Any]) -> int:
+    """How many digits behind the point a reward has: about a thousandth of what is possible."""
+    span = float(rule["high"]) - float(rule["low"])
+    return max(0, min(9, 3 - math.floor(math.log10(span))))
+
+
+def reward(value: float | None, rule: Mapping[str, Any]) -> str:
+    """A reward, or a difference of rewards, as exactly as its bounds make sense of.
+
+    Args:
+        value: the number.
+        rule: with the bounds of rewards, ``low`` and ``high``.
+    """
+    return _NONE if value is None else f"{value:,.{digits(rule)}f}".replace("-", _MINUS)
 
 
 def percent(value: float | None) -> str:
@@ -138,9 +155,11 @@ def breakable(name: str) -> Markup:
 FILTERS = {
     "breakable": breakable,
     "count": count,
+    "digits": digits,
     "number": number,
     "fixed": fixed,
     "percent": percent,
+    "reward": reward,
     "moment": moment,
     "duration": duration,
     "short": short,

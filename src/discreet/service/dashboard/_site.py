@@ -39,6 +39,11 @@ SECURE = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "X-Frame-Options": "DENY",
 }
+_ILL = {
+    "database": "The database does not answer. What you see may be old; no decision is made.",
+    "writer": "The writer has not been seen for a while. Decisions go on with the last release; "
+    "events and rewards are kept, and learned from when it is back.",
+}
 _TITLES = {400: "That did not work", 403: "Not with this key", 404: "Not here", 429: "Slow down"}
 
 
@@ -115,6 +120,12 @@ class Visit:
         return self.key.allows("admin", None)
 
     @property
+    def health(self) -> list[str]:
+        """What is not well with the service, in sentences; nothing if all is."""
+        found = self.core.health()
+        return [sentence for part, sentence in _ILL.items() if found[part] != "ok"]
+
+    @property
     def form_token(self) -> str:
         """What forms of this session send back."""
         return self.site.sessions.form_token(self.request.cookies[COOKIE])
@@ -128,6 +139,7 @@ class Visit:
             visit=self,
             form_token=self.form_token,
             notices=notices,
+            health=self.health,
             path=self.request.url.path,
             **context,
         )

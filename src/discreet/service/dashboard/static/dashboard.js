@@ -47,11 +47,14 @@
     Math.abs(value) >= 10000
       ? value.toLocaleString("en", { notation: "compact", maximumFractionDigits: 1 })
       : value.toLocaleString("en", { maximumFractionDigits: 3 });
-  const fixed = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
   const percent = (value) =>
     value === null || value === undefined ? "–" : `${(100 * value).toFixed(1)}%`;
 
-  const axis = (values, size) => ({
+  const axis = (label, values, size) => ({
+    label,
+    labelSize: 20,
+    labelGap: 2,
+    labelFont: "12px system-ui, sans-serif",
     stroke: colour("muted"),
     grid: { stroke: colour("line"), width: 1 },
     ticks: { show: false },
@@ -59,6 +62,18 @@
     ...(size ? { size } : {}),
     ...(values ? { values: (_, all) => all.map((one) => (one === null ? "" : values(one))) } : {}),
   });
+
+  // Ticks of a time line: as much of a time as neighbours differ in.
+  const ticks = (_, splits, __, ___, step) => {
+    const [first, last] = [splits[0], splits[splits.length - 1]].map((at) => new Date(at * 1000));
+    const days = first.toDateString() !== last.toDateString();
+    const written = new Intl.DateTimeFormat(undefined, {
+      ...(days ? { month: "short", day: "numeric" } : {}),
+      ...(step < 86400 ? { hour: "2-digit", minute: "2-digit" } : {}),
+      ...(step < 60 ? { second: "2-digit" } : {}),
+    });
+    return splits.map((at) => written.format(new Date(at * 1000)));
+  };
 
   const veiled = (hex, share) =>
     hex + Math.round(255 * share).toString(16).padStart(2, "0");
@@ -103,13 +118,18 @@
     mean(chart, element) {
       if (!chart.mean || chart.rows.length < 1) return null;
       const curves = [{ name: "mean reward", colour: "accent", data: chart.mean }];
+      const digits = Number(element.dataset.digits);
+      const write = (value) =>
+        value === null || value === undefined
+          ? "–"
+          : value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
       const [low, high] = range(Number(element.dataset.low), Number(element.dataset.high));
       return {
         data: columns(chart.rows, curves),
         options: {
-          ...banded(curves, fixed),
+          ...banded(curves, write),
           scales: { x: { time: false }, y: { range: [low, high] } },
-          axes: [axis(short), axis(short, 52)],
+          axes: [axis("rows", short), axis("mean reward", short, 52)],
         },
       };
     },
@@ -123,7 +143,7 @@
         options: {
           ...banded(curves, percent),
           scales: { x: { time: false }, y: { range: [0, 1] } },
-          axes: [axis(short), axis((value) => `${Math.round(100 * value)}%`, 52)],
+          axes: [axis("rows", short), axis("share of rows", (value) => `${Math.round(100 * value)}%`, 52)],
         },
       };
     },
@@ -134,7 +154,7 @@
         data: [chart.made, chart.rows],
         options: {
           scales: { x: { time: true }, y: { range: (_, __, most) => [0, most * 1.08 || 1] } },
-          axes: [axis(), axis(short, 56)],
+          axes: [{ ...axis("made"), values: ticks, space: 100 }, axis("rows", short, 56)],
           series: [
             { label: "made", value: (_, at) => (at === null ? "–" : zoned.format(new Date(at * 1000))) },
             {
