@@ -138,7 +138,7 @@ def choose(board: F64, rule: Rule, turn: int, draws: F64) -> int:
         if rule.chooses == THOMPSON:
             index = draws[2 * arm] / (draws[2 * arm] + draws[2 * arm + 1])
         else:
-            index = _index(rule, mean(board, arm), board[arm, WEIGHT], log, best)
+            index = _index(rule, mean(board, arm), board[arm, WEIGHT], log, best, top)
         if index > top:
             top = index
             winner = arm
@@ -146,8 +146,12 @@ def choose(board: F64, rule: Rule, turn: int, draws: F64) -> int:
 
 
 @kernel
-def _index(rule: Rule, x: float, n: float, log: float, best: float) -> float:
-    """The index of an arm with mean x of n rewards, where ``log`` is ln t."""
+def _index(rule: Rule, x: float, n: float, log: float, best: float, top: float) -> float:
+    """The index of an arm with mean x of n rewards, where ``log`` is ln t.
+
+    ``top`` is the largest index so far. For DIVERGENCE, an index that is not above it is not
+    computed, and comes out as minus infinity: to compare takes one divergence, not a search.
+    """
     width = rule.exploration * log / n
     if rule.chooses == OPTIMISTIC:
         sampling = 0.5 * rule.exploration * (log + math.log(rule.log_factor)) / n
@@ -156,6 +160,8 @@ def _index(rule: Rule, x: float, n: float, log: float, best: float) -> float:
         return divergence.kl_upper(divergence.clip(x + width / rule.epsilon), width)
     x = divergence.clip(x)
     if rule.chooses == DIVERGENCE:
+        if divergence.private_divergence(x, top, rule.epsilon) >= width:
+            return -math.inf
         return divergence.private_upper(x, width, rule.epsilon)
     return -(n * divergence.private_divergence(x, best, rule.epsilon) + math.log(n))
 
