@@ -39,9 +39,9 @@ def caught(found: Audit, attack: str) -> bool:
 
 
 def test_the_papers_noise_on_rewards_twice_as_wide_is_caught() -> None:
-    # Epsilon is 4 and the claim 2. The bound was 3.42 with a deviation of 0.27: to be 2 or less
-    # takes 5.3 of them, 1e-7.
-    found = audit.run_arms(broken.papers_scale, attacks=["first-mean"], trials=10_000)
+    # Epsilon is 4 and the claim 2. The bound was 3.34 with a deviation of 0.26: to be 2 or less
+    # takes 5.2 of them, 2e-7.
+    found = audit.run_arms(broken.papers_scale, attacks=["first-mean"], trials=6000)
     assert caught(found, "first-mean")
 
 
