@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 LOADS = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"), ("source", "src")}
 LOADING_LINKS = {"stylesheet", "icon", "preconnect", "preload", "dns-prefetch", "modulepreload"}
 CSS_URL = re.compile(r"url\(\s*['\"]?([^)'\"]+)|@import\s+['\"]([^'\"]+)")
-UNPARSED = re.compile(r"^(?:[-*] |\d+\. |\|)", re.MULTILINE)  # lists and tables that were not seen
+UNPARSED = re.compile(r"^(?:[-*] |\d{1,2}\. |\|.*\|$)", re.MULTILINE)  # lists and tables that were not seen
 
 
 class Page(HTMLParser):

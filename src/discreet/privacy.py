@@ -19,6 +19,12 @@ class Privacy:
             who rounds are for (``subject``) sees to it that no more do; otherwise it is up to you.
         neighbours: 'replacement' of what a person brings, or 'add-remove': that it counts, or
             does not. Variants with the paper's constants know replacement of one round only.
+
+    Example:
+        >>> import discreet
+        >>> discreet.Privacy(epsilon=1, delta=1e-6).contributions_per_user
+        1
+        >>> three = discreet.Privacy(epsilon=1, delta=1e-6, contributions_per_user=3)
     """
 
     epsilon: float
@@ -75,6 +81,16 @@ class Guarantee:
         contributions_per_user: rounds in which one person may take part.
         record: what a person brings to a round.
         joint: whether it is about what all others see; otherwise about all that is shown.
+
+    Example:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
+        >>> bandit = discreet.LinUCB(problem, horizon=1_000, privacy=privacy)
+        >>> bandit.guarantee.epsilon, bandit.guarantee.delta
+        (1.0, 1e-06)
+        >>> str(bandit.guarantee)[:40]
+        '(1, 1e-06)-joint differential privacy: r'
     """
 
     epsilon: float | None

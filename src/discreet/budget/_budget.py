@@ -56,6 +56,15 @@ class Budget:
             promise is for 'add-remove' counts twice where the budget's is for 'replacement'.
         apart_epsilon: the part of epsilon set apart for mechanisms without a mu.
         apart_delta: the part of delta set apart for them.
+
+    Example:
+        >>> import discreet
+        >>> budget = discreet.Budget(epsilon=2, delta=1e-6)
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-7)
+        >>> bandit = discreet.LinUCB(problem, horizon=1_000, privacy=privacy, budget=budget)
+        >>> 1 <= budget.epsilon_spent <= 2
+        True
     """
 
     def __init__(
