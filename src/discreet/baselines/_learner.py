@@ -108,6 +108,14 @@ class ArmLearner:
             return promise.voided("its noise comes from a seed and can be repeated")
         return promise
 
+    @property
+    def released_means(self) -> F64:
+        """The means that arms are named from, shape (n_arms,); NaN where there is none yet.
+
+        They are as safe to show as the arms are: the guarantee covers all of them together.
+        """
+        raise NotImplementedError
+
     def choose(self) -> int:
         """The arm to pull now. Asking again before the reward is learned gives the same arm.
 

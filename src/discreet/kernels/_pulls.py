@@ -147,6 +147,17 @@ def learn(
 
 
 @kernel
+def released_means(board: F64) -> F64:
+    """Each arm's noisy sum over its pulls; NaN for arms without any."""
+    levels = (board.shape[1] - _TREE) // 2
+    means = np.empty(board.shape[0])
+    for arm in range(board.shape[0]):
+        pulls = board[arm, PULLS]
+        means[arm] = board[arm, _TREE + levels] / pulls if pulls > 0.0 else math.nan
+    return means
+
+
+@kernel
 def play(
     means: F64,
     widths: F64,
