@@ -19,6 +19,7 @@ from discreet.cli._options import (
     Horizon,
     Jobs,
     Neighbours,
+    Protects,
     RhoMin,
     Shift,
     Tree,
@@ -72,6 +73,7 @@ def simulate(
     delta: Delta = None,
     contributions: Contributions = 1,
     neighbours: Neighbours = "replacement",
+    protects: Protects = "rows",
     failure_prob: FailureProb = None,
     policy: Annotated[
         str | None,
@@ -171,7 +173,7 @@ def simulate(
         row,
         environment.problem,
         horizon=length,
-        privacy=shared.privacy(row, epsilon, delta, contributions, neighbours),
+        privacy=shared.privacy(row, epsilon, delta, contributions, neighbours, protects),
         failure_prob=failure_prob,
         memory=memory,
     )

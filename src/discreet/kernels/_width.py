@@ -19,6 +19,7 @@ I64 = NDArray[np.int64]
 
 _SHIFTS = 64  # candidates for the shift, evenly spaced in the logarithm
 _LEAST, _MOST, _FAR = 1 / 400, 20.0, 30.0
+_SMALL = 1e-6  # the smallest shift over the largest, without noise in the matrix
 
 
 class Terms(NamedTuple):
@@ -127,8 +128,8 @@ def _best_shift(values: F64, noise: F64, square: float, theta_norm: float, reach
     largest = 0.0
     for i in range(values.size):
         largest = max(largest, noise[i])
-    lowest = _LEAST * reach
     highest = max(_MOST * reach, _FAR * math.sqrt(square * largest) / theta_norm)
+    lowest = _LEAST * reach if reach > 0.0 else _SMALL * highest  # an exact matrix needs no shift
     factor = math.exp(math.log(highest / lowest) / (_SHIFTS - 1))
     step = lowest
     best = math.inf
