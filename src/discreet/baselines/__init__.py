@@ -3,8 +3,9 @@
 *Multi-armed*: arms without features, rewards in [-1, 1], pure differential privacy. `UCB1`, `KLUCB`
 and `IMED` promise nothing. The others are epsilon-differentially private; they are here because
 they can be held against the paper's lower bounds (`discreet.theory`) and against `LinUCB` with one
-action for each arm. Each learner has ``choose() -> arm`` and ``learn(arm, reward)``; `simulate` plays
-their rules, with the same compiled steps, many times over. `RULES` is the table of all of them.
+action for each arm. Each learner has ``choose() -> arm`` and ``learn(arm, reward)``; `simulate`
+plays their rules, with the same compiled steps, many times over. `RULES` is the table of all of
+them.
 
 *Linear*: `LINEAR_BASELINES` is the table, `linear_rule` calibrates a row of it, `LinearLearner`
 follows the rule with ``choose(actions)`` and ``learn(decision, reward)``, and `simulate_linear`

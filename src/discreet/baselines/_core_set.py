@@ -1,14 +1,14 @@
 """`CoreSetElimination`: phases of pulls of a core set, for one decision set that stays."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _checks as checks
 from discreet.baselines import _design as design
-from discreet.baselines._linear import CENTRAL, REWARDS, checked_target, promise
+from discreet.baselines._linear import CENTRAL, REWARDS, checked_target
 from discreet.errors import ParameterError
 from discreet.kernels import _arms as arms
 from discreet.kernels import _fixed_pulls as pulls
@@ -64,7 +64,7 @@ class CoreSetElimination:
         """Check the sizes and the targets."""
         fix = object.__setattr__
         fix(self, "horizon", checks.count("horizon", self.horizon, least=2))
-        checked_target(self.privacy)
+        checked_target(self.privacy, REWARDS)
         given: float | None = self.failure_prob
         alpha = 1.0 / self.horizon if given is None else given
         fix(self, "failure_prob", checks.probability("failure_prob", alpha))
@@ -82,14 +82,13 @@ class CoreSetElimination:
     @property
     def guarantee(self) -> Guarantee:
         """Pure differential privacy of the rewards."""
-        return promise(
+        met = Guarantee.meeting(
             self.privacy,
-            REWARDS,
             "the decision set is public and stays; a reward is in one action's sum of one phase, "
             "moves it by at most 2 B, and the sum has Laplace noise of scale 2 B / epsilon; what "
             "is played follows from noisy sums alone",
-            pure=True,
         )
+        return replace(met, delta=0.0)
 
     def steps(self) -> "CoreSetSteps":
         """A learner's memory before its first row."""

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from discreet import _checks as checks
 from discreet import accounting
-from discreet.baselines._linear import CENTRAL, MARGIN, REWARDS, ROWS, promise
+from discreet.baselines._linear import CENTRAL, MARGIN, REWARDS, ROWS
 from discreet.baselines._ridge import RidgeRule, doubling, every, moment_std
 from discreet.kernels import _ridge as kernels
-from discreet.privacy import Guarantee
+from discreet.privacy import Guarantee, Privacy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,6 @@ class AdaCOFUL(RidgeRule):
     """
 
     growth: float = 2.0
-    protects = REWARDS
     trust = CENTRAL
 
     def __post_init__(self) -> None:
@@ -44,6 +43,11 @@ class AdaCOFUL(RidgeRule):
         object.__setattr__(self, "growth", growth)
 
     @property
+    def protects(self) -> str:
+        """Rewards; decision sets and actions are public."""
+        return REWARDS
+
+    @property
     def noise_std(self) -> float:
         """The deviation of the noise on one episode's moment."""
         return MARGIN * moment_std(self.problem, accounting.gaussian_mu(self.privacy))
@@ -51,9 +55,8 @@ class AdaCOFUL(RidgeRule):
     @property
     def guarantee(self) -> Guarantee:
         """Differential privacy of the rewards."""
-        return promise(
+        return Guarantee.meeting(
             self.privacy,
-            REWARDS,
             "decision sets, actions and the times of releases are public; a reward is in one "
             "episode's sum, which is released once with Gaussian noise by exact accounting",
         )
@@ -78,9 +81,10 @@ class BatchedThompson(RidgeRule):
     parameter is drawn from N(theta, v^2 V^-1 + s^2 V^-2), where s^2 is the variance of the noise in
     the moment. Batches end whenever there are twice as many rows.
 
-    With ``protects='rewards'`` the Gram matrix is exact, which is private only if decision sets and
-    actions are public. With ``'rows'`` it has noise too: joint privacy. V is then shifted by twice
-    a bound on the noise's norm, and s^2 counts that noise as well: s_u^2 + (1 + 1/d) S^2 s_G^2.
+    With a target that protects rewards the Gram matrix is exact, which is private only if decision
+    sets and actions are public. With one that protects rows it has noise too: joint privacy. V is
+    then shifted by twice a bound on the noise's norm, and s^2 counts that noise as well: s_u^2 + (1
+    + 1/d) S^2 s_G^2.
 
     Guarantee. Neighbours: one person's reward, or decision set and reward, is replaced. Assumption:
     the noise is secret. Argument: release times depend on the number of rows alone; given what was
@@ -89,18 +93,14 @@ class BatchedThompson(RidgeRule):
     What is ours: a row is in one batch, so no composition over batches is paid for, and the noise
     is that of one release by the exact Gaussian curve. The paper composes batches under zCDP. The
     posterior scale v is the rewards' sub-Gaussian scale.
-
-    Attributes:
-        protects: 'rewards' or 'rows'.
     """
 
-    protects: str = REWARDS
     trust = CENTRAL
 
-    def __post_init__(self) -> None:
-        """Check what is protected too."""
-        super().__post_init__()
-        checks.one_of("protects", self.protects, (REWARDS, ROWS))
+    @property
+    def protects(self) -> str:
+        """What the target says."""
+        return self.privacy.protects if isinstance(self.privacy, Privacy) else ROWS
 
     @property
     def noise_stds(self) -> accounting.RowScales:
@@ -114,9 +114,8 @@ class BatchedThompson(RidgeRule):
     @property
     def guarantee(self) -> Guarantee:
         """Differential privacy of the rewards, or joint differential privacy."""
-        return promise(
+        return Guarantee.meeting(
             self.privacy,
-            self.protects,
             "release times do not depend on data; a row is in one batch, whose sums are released "
             "once with Gaussian noise by exact accounting; choices are drawn from releases only",
         )

@@ -125,20 +125,28 @@ class LinearDecision:
     round: int
 
 
-def checked_target(privacy: object) -> Privacy:
-    """A target of the kind that all linear baselines are calibrated for.
+def checked_target(privacy: object, protects: str) -> Privacy:
+    """A target of the kind that a linear baseline is calibrated for.
 
     Args:
         privacy: the target.
+        protects: what the baseline protects.
 
     Returns:
         The same.
 
     Raises:
-        ParameterError: if it is none, or asks for more than replacement in one round.
+        ParameterError: if it is none, asks for another kind of protection, or for more than
+            replacement in one round.
     """
     if not isinstance(privacy, Privacy):
         raise ParameterError("privacy", "is missing; give Privacy(epsilon=..., delta=...)")
+    if privacy.protects != protects:
+        raise ParameterError(
+            "privacy",
+            f"asks to protect {privacy.protects}, and this baseline protects {protects}; give "
+            f"Privacy(..., protects={protects!r}) or use another baseline",
+        )
     if privacy.contributions_per_user != 1 or privacy.neighbours != "replacement":
         raise ParameterError(
             "privacy",
@@ -146,28 +154,6 @@ def checked_target(privacy: object) -> Privacy:
             "use LinUCB",
         )
     return privacy
-
-
-def promise(privacy: Privacy, protects: str, argument: str, *, pure: bool = False) -> Guarantee:
-    """What a rule with this target promises.
-
-    Args:
-        privacy: the target.
-        protects: 'rows' for joint privacy of decision sets and rewards, 'rewards' for rewards.
-        argument: the proof in one phrase.
-        pure: whether delta is 0, whatever the target allows.
-
-    Returns:
-        The guarantee.
-    """
-    joint = protects == ROWS
-    return Guarantee(
-        epsilon=privacy.epsilon,
-        delta=0.0 if pure else privacy.delta,
-        argument=argument,
-        record="decision set and reward" if joint else "reward",
-        joint=joint,
-    )
 
 
 class LinearLearner:

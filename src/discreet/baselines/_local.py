@@ -6,7 +6,7 @@ from functools import cached_property
 
 from discreet import _checks as checks
 from discreet import accounting
-from discreet.baselines._linear import LOCAL, MARGIN, ROWS, SHUFFLE, promise
+from discreet.baselines._linear import LOCAL, MARGIN, ROWS, SHUFFLE
 from discreet.baselines._ridge import RidgeRule, every
 from discreet.errors import ParameterError
 from discreet.kernels import _ridge as kernels
@@ -36,8 +36,12 @@ class LocalLinUCB(RidgeRule):
     ln(2T/alpha).
     """
 
-    protects = ROWS
     trust = LOCAL
+
+    @property
+    def protects(self) -> str:
+        """Decision sets and rewards."""
+        return ROWS
 
     @property
     def noise_stds(self) -> accounting.RowScales:
@@ -47,9 +51,8 @@ class LocalLinUCB(RidgeRule):
     @property
     def guarantee(self) -> Guarantee:
         """Local differential privacy."""
-        return promise(
+        return Guarantee.meeting(
             self.privacy,
-            ROWS,
             "local: a person's row leaves her device once, with Gaussian noise by exact "
             "accounting, so that the server cannot tell either; the estimate is made of noisy rows",
         )
@@ -86,7 +89,6 @@ class ShuffleLinUCB(RidgeRule):
     """
 
     batch: int = None  # type: ignore[assignment]  # horizon^(3/5) if left out
-    protects = ROWS
     trust = SHUFFLE
 
     def __post_init__(self) -> None:
@@ -99,6 +101,11 @@ class ShuffleLinUCB(RidgeRule):
             raise ParameterError(
                 "batch", f"is {self.batch}, more than the horizon of {self.horizon}; give less"
             )
+
+    @property
+    def protects(self) -> str:
+        """Decision sets and rewards."""
+        return ROWS
 
     @cached_property
     def local_target(self) -> Privacy:
@@ -120,13 +127,12 @@ class ShuffleLinUCB(RidgeRule):
     def guarantee(self) -> Guarantee:
         """Shuffle differential privacy."""
         target = self.local_target
-        return promise(
+        return Guarantee.meeting(
             self.privacy,
-            ROWS,
-            f"shuffled: a person's row leaves her device once, with Gaussian noise that is "
+            "shuffled: a person's row leaves her device once, with Gaussian noise that is "
             f"({target.epsilon:.4g}, {target.delta:.3g})-locally private, and is mixed with those "
-            f"of her batch of {self.batch:,}; privacy amplification by shuffling (Feldman, McMillan "
-            "& Talwar 2021, theorem 3.8) does the rest",
+            f"of her batch of {self.batch:,}; privacy amplification by shuffling (Feldman, "
+            "McMillan & Talwar 2021, theorem 3.8) does the rest",
         )
 
     @property

@@ -116,10 +116,15 @@ class RidgeRule:
             )
         fix(self, "horizon", checks.count("horizon", self.horizon))
         checks.within("horizon", self.horizon, 1, 10**15)
-        checked_target(self.privacy)
+        checked_target(self.privacy, self.protects)
         given: float | None = self.failure_prob
         alpha = 1.0 / max(2, self.horizon) if given is None else given
         fix(self, "failure_prob", checks.probability("failure_prob", alpha))
+
+    @property
+    def protects(self) -> str:
+        """What is protected. Each rule has its own."""
+        raise NotImplementedError
 
     @property
     def compiled(self) -> kernels.RidgeSpec:

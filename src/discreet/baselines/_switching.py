@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from discreet import _checks as checks
 from discreet import accounting
-from discreet.baselines._linear import CENTRAL, MARGIN, ROWS, promise
+from discreet.baselines._linear import CENTRAL, MARGIN, ROWS
 from discreet.baselines._ridge import RidgeRule, every
 from discreet.kernels import _ridge as kernels
 from discreet.privacy import Guarantee
@@ -35,7 +35,6 @@ class RareSwitching(RidgeRule):
     """
 
     growth: float = 2.0
-    protects = ROWS
     trust = CENTRAL
 
     def __post_init__(self) -> None:
@@ -43,6 +42,11 @@ class RareSwitching(RidgeRule):
         super().__post_init__()
         growth = checks.within("growth", checks.finite("growth", self.growth), 1.01, 1e6)
         object.__setattr__(self, "growth", growth)
+
+    @property
+    def protects(self) -> str:
+        """Decision sets and rewards."""
+        return ROWS
 
     @property
     def levels(self) -> int:
@@ -60,9 +64,8 @@ class RareSwitching(RidgeRule):
     @property
     def guarantee(self) -> Guarantee:
         """Joint differential privacy."""
-        return promise(
+        return Guarantee.meeting(
             self.privacy,
-            ROWS,
             f"Gaussian noise on every node of a binary tree of {self.levels} levels, by exact "
             "accounting; a row is in at most one node of each; when the estimate changes, and "
             "every choice, follow from noisy nodes",

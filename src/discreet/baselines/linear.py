@@ -7,7 +7,6 @@ the variant `nonprivate` with the policies `ucb`, `thompson` and `greedy`; they 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from discreet import _checks as checks
 from discreet.baselines._core_set import CoreSetElimination
@@ -56,7 +55,7 @@ LINEAR_BASELINES: dict[str, LinearBaseline] = {
         ),
         LinearBaseline(
             name="batched-ts-joint",
-            make=partial(BatchedThompson, protects=ROWS),
+            make=BatchedThompson,
             protects=ROWS,
             trust=CENTRAL,
             source="after Ukwatta & Riyazat 2026, with noise on the Gram matrix",
