@@ -138,13 +138,12 @@ def _best(results: Results, names: list[str], where: str, target: CompareTarget)
 
 
 def _targets(results: Results) -> list[CompareTarget]:
-    return [
-        one for one in TARGETS if one.epsilon in results.numbers("epsilon") and _has(results, one)
-    ]
+    return [one for one in TARGETS if _has(results, one)]
 
 
 def _has(results: Results, target: CompareTarget) -> bool:
-    return target.delta in results.numbers("delta")
+    """Whether this target was played."""
+    return target.epsilon in results.numbers("epsilon") and target.delta in results.numbers("delta")
 
 
 def _places(results: Results) -> list[str]:
@@ -152,7 +151,7 @@ def _places(results: Results) -> list[str]:
 
 
 def claims(results: Results) -> list[Claim]:
-    """The default has the least regret of all that promise the same; and how near the best arms are."""
+    """The default has the least regret of all that promise the same, and is near the best arms."""
     found = [
         _least(results, where, protects, target)
         for protects in (ROWS, REWARDS)

@@ -1,5 +1,6 @@
 """The cell of the comparison: any learner in any environment, and the table of who takes part."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -110,14 +111,14 @@ CONTESTANTS = {row.name: row for row in (*_FREE, *_OURS, *_LINEAR, *_ARMS)}
 @cache
 def place(name: str) -> Environment:
     """The environment of this name."""
-    makers = {
+    makers: dict[str, Callable[[], Environment]] = {
         "sphere": lambda: Sphere(dim=DIM, n_actions=N_ACTIONS),
         "fixed": lambda: Fixed(dim=DIM, n_actions=N_ACTIONS),
         "basis": lambda: Basis(dim=DIM),
         "clusters": lambda: Clusters(dim=DIM, n_actions=N_ACTIONS),
         "patients": _patients.patients,
     }
-    return makers[name]()  # type: ignore[no-any-return]  # a table of functions
+    return makers[name]()
 
 
 @dataclass(frozen=True, kw_only=True)
