@@ -108,17 +108,19 @@ _ARMS = tuple(
 CONTESTANTS = {row.name: row for row in (*_FREE, *_OURS, *_LINEAR, *_ARMS)}
 
 
+_MAKERS: dict[str, Callable[[], Environment]] = {
+    "sphere": lambda: Sphere(dim=DIM, n_actions=N_ACTIONS),
+    "fixed": lambda: Fixed(dim=DIM, n_actions=N_ACTIONS),
+    "basis": lambda: Basis(dim=DIM),
+    "clusters": lambda: Clusters(dim=DIM, n_actions=N_ACTIONS),
+    "patients": _patients.patients,
+}
+
+
 @cache
 def place(name: str) -> Environment:
     """The environment of this name."""
-    makers: dict[str, Callable[[], Environment]] = {
-        "sphere": lambda: Sphere(dim=DIM, n_actions=N_ACTIONS),
-        "fixed": lambda: Fixed(dim=DIM, n_actions=N_ACTIONS),
-        "basis": lambda: Basis(dim=DIM),
-        "clusters": lambda: Clusters(dim=DIM, n_actions=N_ACTIONS),
-        "patients": _patients.patients,
-    }
-    return makers[name]()
+    return _MAKERS[name]()
 
 
 @dataclass(frozen=True, kw_only=True)
