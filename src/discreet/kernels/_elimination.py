@@ -79,7 +79,7 @@ def release(rule: Rule, size: int, left: int, alive: I64, sums: F64, z: F64) -> 
     """
     scale = noise_scale(rule)
     for i in range(left):
-        noise = scale * upper.laplace(z, upper.PER_DRAW * i)
+        noise = upper.noise(z, upper.PER_DRAW * i, scale)
         sums[alive[i]] = (sums[alive[i]] + noise) / size
 
 

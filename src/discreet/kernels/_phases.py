@@ -70,7 +70,7 @@ def finish(board: F64, rule: Rule, arm: int, normals: F64) -> None:
     """
     released = board[arm, OPEN]
     if rule.noise_scale > 0.0:
-        released += rule.noise_scale * upper.laplace(normals, 0)
+        released += upper.noise(normals, 0, rule.noise_scale)
     size, pulls = board[arm, SIZE], board[arm, PULLS]
     board[arm, RELEASED] = released if rule.forgetting else board[arm, RELEASED] + released
     board[arm, WEIGHT] = size if rule.forgetting else board[arm, WEIGHT] + size
