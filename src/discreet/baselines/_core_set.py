@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from discreet import _checks as checks
 from discreet.baselines import _design as design
-from discreet.baselines._linear import CENTRAL, REWARDS, checked_target
+from discreet.baselines._linear import CENTRAL, MARGIN, REWARDS, checked_target
 from discreet.errors import ParameterError
 from discreet.kernels import _arms as arms
 from discreet.kernels import _fixed_pulls as pulls
 from discreet.kernels import _random as random
-from discreet.kernels._pulls import PER_DRAW, laplace
+from discreet.kernels._pulls import GRID, PER_DRAW, noise
 from discreet.privacy import Guarantee, Privacy
 from discreet.problem import Problem
 from discreet.simulation.environments import World
@@ -71,8 +71,16 @@ class CoreSetElimination:
 
     @property
     def noise_scale(self) -> float:
-        """The Laplace scale of the noise on one action's sum: 2 B / epsilon."""
-        return 2 * self.problem.reward_bound / self.privacy.epsilon
+        """The Laplace scale of the noise on one action's sum: 2 B / epsilon, and a little more.
+
+        Rewards and noise are rounded to multiples of `unit` / 2^20.
+        """
+        return MARGIN * 2 * self.problem.reward_bound / self.privacy.epsilon
+
+    @property
+    def unit(self) -> float:
+        """The largest power of two up to the bound on rewards."""
+        return float(2.0 ** math.floor(math.log2(self.problem.reward_bound)))
 
     @property
     def ratio(self) -> float:
@@ -192,7 +200,8 @@ class CoreSetSteps:
 
     def learn(self, action: F64, reward: float) -> None:  # noqa: ARG002  # its turn is known
         """Take in the reward of the action whose turn it is."""
-        self.add(reward, 1)
+        grid = self._rule.unit * GRID
+        self.add(grid * round(reward / grid), 1)
 
     def current(self) -> tuple[int, int]:
         """Whose turn it is, and for how many rounds still."""
@@ -226,10 +235,11 @@ class CoreSetSteps:
         """Release the sums, estimate every action's mean, and drop those that cannot be best."""
         normals = np.zeros(0) if self._normals is None else self._normals
         played = self._wanted > 0
+        unit, scale = self._rule.unit, self._rule.noise_scale
         noisy = self._sums.copy()
         for place, arm in enumerate(self._alive):
             if played[place]:
-                noisy[arm] += self._rule.noise_scale * laplace(normals, PER_DRAW * int(arm))
+                noisy[arm] += unit * noise(normals, PER_DRAW * int(arm), scale / unit)
         self._normals = None
         self._estimates = noisy
         points, pulled = self._points, self._wanted.astype(float)

@@ -1,6 +1,7 @@
 """Rewards-only baselines in episodes: `AdaCOFUL`, and `BatchedThompson` for rows as well."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from discreet import _checks as checks
 from discreet import accounting
@@ -61,7 +62,7 @@ class AdaCOFUL(RidgeRule):
             "episode's sum, which is released once with Gaussian noise by exact accounting",
         )
 
-    @property
+    @cached_property
     def compiled(self) -> kernels.RidgeSpec:
         """The same for the kernels."""
         return self._spec(
@@ -120,7 +121,7 @@ class BatchedThompson(RidgeRule):
             "once with Gaussian noise by exact accounting; choices are drawn from releases only",
         )
 
-    @property
+    @cached_property
     def compiled(self) -> kernels.RidgeSpec:
         """The same for the kernels."""
         gram, moment = self.noise_stds

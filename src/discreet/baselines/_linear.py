@@ -29,8 +29,8 @@ U64 = NDArray[np.uint64]
 
 ROWS, REWARDS = "rows", "rewards"  # what is protected
 CENTRAL, LOCAL, SHUFFLE = "central", "local", "shuffle"  # who is trusted
-_ROOM = 1e-9  # by how much rounding may take an action beyond its bound
-MARGIN = 1 + 4 * _ROOM  # what noise is multiplied by to make up for it
+_ROOM = 1e-9  # by how much an action may be beyond its bound
+MARGIN = 1 + 2e-5  # what noise is multiplied by to make up for that, and for rounding to a grid
 
 
 class LinearSteps(Protocol):
@@ -159,10 +159,10 @@ def checked_target(privacy: object, protects: str) -> Privacy:
 class LinearLearner:
     """Choose an action, see its reward, learn it; one round after the other.
 
-    It follows a rule of `LINEAR_BASELINES` with the compiled steps that simulations use. Noise is
-    drawn in floating point. Calls from several threads are safe. Copies are refused, and so is use
-    in a forked process: either would show the same noise on other data. After any error the learner
-    is as before.
+    It follows a rule of `LINEAR_BASELINES` with the compiled steps that simulations use. Noise and
+    rows are rounded to a grid, so that no sum is ever rounded. Calls from several threads are safe.
+    Copies are refused, and so is use in a forked process: either would show the same noise on other
+    data. After any error the learner is as before.
 
     Args:
         rule: what to follow.

@@ -57,7 +57,7 @@ class LocalLinUCB(RidgeRule):
             "accounting, so that the server cannot tell either; the estimate is made of noisy rows",
         )
 
-    @property
+    @cached_property
     def compiled(self) -> kernels.RidgeSpec:
         """The same for the kernels."""
         gram, moment = self.noise_stds
@@ -135,7 +135,7 @@ class ShuffleLinUCB(RidgeRule):
             "McMillan & Talwar 2021, theorem 3.8) does the rest",
         )
 
-    @property
+    @cached_property
     def compiled(self) -> kernels.RidgeSpec:
         """The same for the kernels."""
         gram, moment = self.noise_stds

@@ -7,6 +7,7 @@ added, how much, and why that keeps the promise.
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,9 @@ I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 
 RIDGE = 1.0  # the regularizer of the paper's non-private learner
+GRID = 2.0**-24  # the steps that rows and noise are rounded to, for bounds of 1
+MOST_ROWS = 5 * 10**8  # sums of so many rows are exact
+MOST_FEATURES = 200  # with more of them, rounding would use up the margin of the noise
 _SHARES = 4.0  # failure_prob is shared by rewards, the moment's noise and two ends of a spectrum
 
 
@@ -115,7 +119,8 @@ class RidgeRule:
                 "problem", "has blocks, which baselines do not know; leave them out"
             )
         fix(self, "horizon", checks.count("horizon", self.horizon))
-        checks.within("horizon", self.horizon, 1, 10**15)
+        checks.within("horizon", self.horizon, 1, MOST_ROWS)
+        checks.within("dim", self.problem.dim, 1, MOST_FEATURES)
         checked_target(self.privacy, self.protects)
         given: float | None = self.failure_prob
         alpha = 1.0 / max(2, self.horizon) if given is None else given
@@ -126,7 +131,7 @@ class RidgeRule:
         """What is protected. Each rule has its own."""
         raise NotImplementedError
 
-    @property
+    @cached_property
     def compiled(self) -> kernels.RidgeSpec:
         """The same for the kernels. Each rule has its own."""
         raise NotImplementedError
@@ -163,6 +168,8 @@ class RidgeRule:
             noise_scale=problem.reward_subgaussian,
             log_offset=2 * math.log(2 / alpha),
             theta_norm=problem.theta_norm,
+            gram_step=step(problem.action_norm**2),
+            moment_step=step(problem.action_norm * problem.reward_bound),
             sampling=problem.reward_subgaussian if sampling else 0.0,
             spread=math.sqrt(squares),
         )
@@ -193,6 +200,11 @@ class RidgeRule:
         kernels.play(
             world.arrays, spec, state, world.state, noise_state, policy_state, checkpoints, regrets
         )
+
+
+def step(bound: float) -> float:
+    """A power of two, for entries up to a bound: 2^-24 for a bound of 1."""
+    return GRID * 2.0 ** math.floor(math.log2(bound))
 
 
 def moment_std(problem: Problem, mu: float) -> float:

@@ -1,6 +1,7 @@
 """`RareSwitching`: LinUCB on a private tree, with an estimate that changes rarely."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from discreet import _checks as checks
 from discreet import accounting
@@ -71,7 +72,7 @@ class RareSwitching(RidgeRule):
             "every choice, follow from noisy nodes",
         )
 
-    @property
+    @cached_property
     def compiled(self) -> kernels.RidgeSpec:
         """The same for the kernels."""
         gram, moment = self.noise_stds

@@ -17,7 +17,11 @@ on that of d standard normals):
 
 where the floor is at most the smallest eigenvalue of V: ridge + Y, or that eigenvalue itself where
 the Gram matrix has no noise. A choice maximises theta.x + radius ||x||_{V^-1}, or theta'.x for a
-draw theta' ~ N(theta, v^2 V^-1 + spread^2 k V^-2). Before the first renewal it is made at random.
+draw theta' ~ N(theta, v^2 V^-1 + spread^2 k V^-2).
+
+Rows and noise are rounded to whole multiples of a step before they are added up, so no sum is
+rounded: rounding would tell of what was summed (Mironov 2012). Before the first renewal it is made
+at random.
 
 Shapes, with d features, packed vectors of length p and a tree of m levels: see `RidgeState`.
 """
@@ -62,6 +66,8 @@ class RidgeSpec(NamedTuple):
     noise_scale: float  # sigma
     log_offset: float  # 2 ln(2/alpha)
     theta_norm: float  # S
+    gram_step: float  # what entries of the Gram matrix are whole multiples of
+    moment_step: float  # and those of the moment
     sampling: float  # v; 0 for the upper confidence bound
     spread: float  # of the noise in a sampled parameter, for one draw
 
@@ -142,7 +148,19 @@ def _drawn(spec: RidgeSpec, state: RidgeState, normals: F64, at: int, count: int
             at += 1
     if count > 0:
         noise.symmetric_gaussian(draws, spec.law.scale, spec.law.moment_scale, state.firsts)
+        for level in range(count):
+            _to_grid(spec, draws[level], state.firsts.size)
     return draws
+
+
+@kernel
+def _to_grid(spec: RidgeSpec, packed: F64, dim: int) -> None:
+    """Round to the nearest multiples of the steps, which are powers of two."""
+    moment = packed.size - dim
+    for i in range(moment):
+        packed[i] = spec.gram_step * math.floor(packed[i] / spec.gram_step + 0.5)
+    for i in range(moment, packed.size):
+        packed[i] = spec.moment_step * math.floor(packed[i] / spec.moment_step + 0.5)
 
 
 @kernel
@@ -186,6 +204,7 @@ def learn(
     size = state.shown.size
     row = state.row
     linalg.pack_row(action, reward, state.firsts, row)
+    _to_grid(spec, row, action.size)
     if spec.kind == TREE:
         starting = tree.carry(state.counts[ROWS_SEEN] + 1, spec.levels)
         fresh = _drawn(spec, state, normals, at, starting)
