@@ -60,8 +60,8 @@ class LinearSteps(Protocol):
         """Take in a row. Shape: action (d,)."""
 
 
-class LinearRule(Protocol):
-    """A linear bandit algorithm with its settings, as data."""
+class PlayableRule(Protocol):
+    """What a simulation needs of a rule."""
 
     @property
     def problem(self) -> Problem:
@@ -70,10 +70,6 @@ class LinearRule(Protocol):
     @property
     def horizon(self) -> int:
         """The most rounds there will be."""
-
-    @property
-    def privacy(self) -> Privacy:
-        """The target."""
 
     @property
     def protects(self) -> str:
@@ -86,9 +82,6 @@ class LinearRule(Protocol):
     @property
     def guarantee(self) -> Guarantee:
         """What holds if the noise is secret."""
-
-    def steps(self) -> LinearSteps:
-        """A learner's memory before its first row."""
 
     def play(
         self,
@@ -110,6 +103,17 @@ class LinearRule(Protocol):
         Raises:
             ParameterError: if the rule cannot be played in this world.
         """
+
+
+class LinearRule(PlayableRule, Protocol):
+    """A linear bandit algorithm with its settings, as data."""
+
+    @property
+    def privacy(self) -> Privacy:
+        """The target."""
+
+    def steps(self) -> LinearSteps:
+        """A learner's memory before its first row."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from discreet import _blas
 from discreet import _checks as checks
-from discreet.baselines._linear import LinearRule
+from discreet.baselines._linear import PlayableRule
 from discreet.errors import ParameterError
 from discreet.kernels import _random as random
 from discreet.simulation.environments import Environment
@@ -20,7 +20,7 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
 
-def run_linear_seed(rule: LinearRule, environment: Environment, seed: int, rounds: I64) -> F64:
+def run_linear_seed(rule: PlayableRule, environment: Environment, seed: int, rounds: I64) -> F64:
     """One seed, start to end, in the same world as `discreet.simulation` has for this seed.
 
     Args:
@@ -64,7 +64,7 @@ class LinearOutcome:
         seconds: wall-clock time of all of it, compilation aside.
     """
 
-    rule: LinearRule
+    rule: PlayableRule
     seeds: list[int]
     rounds: I64
     regrets: F64
@@ -95,7 +95,7 @@ class LinearOutcome:
 
 
 def simulate_linear(
-    rule: LinearRule,
+    rule: PlayableRule,
     environment: Environment,
     *,
     seeds: Iterable[int],

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.baselines import LINEAR_BASELINES, RULES, Arms, linear_rule
-from discreet.baselines._simulate import run_seed as run_arms
+from discreet.baselines import LINEAR_BASELINES, RULES, linear_rule
+from discreet.baselines._arms_in_world import ArmsInWorld
 from discreet.baselines._simulate_linear import run_linear_seed
 from discreet.experiments import _patients
 from discreet.experiments._experiment import F64, Reading
@@ -163,7 +163,10 @@ class Contest:
     def _played(self, checkpoints: I64) -> F64:
         who, where = CONTESTANTS[self.learner], place(self.environment)
         if who.maker == ARMS:
-            return self._arms(where, checkpoints)
+            arms = ArmsInWorld(
+                name=who.key, problem=where.problem, horizon=self.rounds, epsilon=self.epsilon
+            )
+            return run_linear_seed(arms, where, self.seed, checkpoints)
         target = self._target(who)
         if who.maker == LINEAR:
             assert target is not None  # noqa: S101  # all of them are private
@@ -184,15 +187,6 @@ class Contest:
             return None
         delta = _UNUSED_DELTA if self.delta is None else self.delta
         return Privacy(epsilon=self.epsilon, delta=delta, protects=who.protects)
-
-    def _arms(self, where: Environment, checkpoints: I64) -> F64:
-        """The arms of the world that all others meet for this seed, with rewards of their own."""
-        world = where.start(np.random.SeedSequence(self.seed).spawn(3)[0])
-        arms = Arms(tuple(float(mean) for mean in world.theta))
-        rule = RULES[CONTESTANTS[self.learner].key].rule(
-            n_arms=len(arms.means), horizon=self.rounds, epsilon=self.epsilon
-        )
-        return np.asarray(run_arms(rule, arms, self.seed, checkpoints) @ arms.gaps)
 
 
 def _policy(name: str | None) -> Any:  # noqa: ANN401  # any of the policies
