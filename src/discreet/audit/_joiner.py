@@ -81,6 +81,7 @@ class _Plan(NamedTuple):
     own: int  # how many events the person has
     counted: int  # how many of them are stated to count
     row: PlayedRow  # what each of them leaves behind
+    default: float  # the reward of an event for which none came, from the centre: the same for all
     prompt: bool  # the reward comes at once; otherwise never, or wrong, or late
 
 
@@ -127,7 +128,7 @@ class _World:
             wait=_WAIT,
             active=not own or self._active(place),
             features=row.action.astype("<f8").tobytes(),
-            otherwise=self.bounds[1],
+            otherwise=self.learner.problem.reward_centre + plan.default,
             subject=_SOMEBODY if own else None,
             request=b"",
             choice=0,
@@ -219,8 +220,8 @@ def _plans(pair: RowPair, times: tuple[int, ...], first: int, mechanism: Mechani
     counted = mechanism.guarantee.contributions_per_user
     own = min(_CROWD * counted, times[-1] - first)
     return [
-        _Plan(times, first, own, counted, pair.one, prompt=True),
-        _Plan(times, first, own, counted, pair.other, prompt=False),
+        _Plan(times, first, own, counted, pair.one, pair.other.reward, prompt=True),
+        _Plan(times, first, own, counted, pair.other, pair.other.reward, prompt=False),
     ]
 
 
