@@ -183,6 +183,7 @@ def test_too_little_noise_on_rewards_alone_is_caught(share: float) -> None:
     assert caught(found, "gaussian", LOOSE)
 
 
+@pytest.mark.nightly
 def test_windows_of_rewards_with_half_the_noise_are_caught() -> None:
     # As above, with a mu of twice 1.53.
     make = broken.windows_of_rewards_with_half_the_noise()

@@ -361,9 +361,9 @@ def test_a_memory_and_a_world_that_changes_can_be_asked_for() -> None:
     assert both.exit_code != 0
 
 
-@pytest.mark.parametrize("variant", ["windows", "tight"])
-def test_rewards_alone_can_be_planned_and_played(variant: str) -> None:
-    options = ["--horizon=3000", "--dim=3", "--epsilon=1", "--delta=0.1", f"--variant={variant}"]
+@pytest.mark.parametrize("name", ["windows", "tight"])
+def test_rewards_alone_can_be_planned_and_played(name: str) -> None:
+    options = ["--horizon=3000", "--dim=3", "--epsilon=1", "--delta=0.1", f"--variant={name}"]
     rows = as_json("plan", *options)
     found = as_json("plan", *options, "--protects=rewards")
     assert found["gram_noise_std"] == 0.0

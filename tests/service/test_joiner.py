@@ -5,6 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
+from discreet import Release
 from discreet.service import _events as events
 from discreet.service._bodies import Erased
 from service.serving import Service
@@ -295,3 +296,28 @@ def test_no_release_is_missing_after_a_crash_at_any_write(
     assert shown == [0, 1, 2, 3]
     assert service.learner().release.number == shown[-1]
     assert service.learner().rows == 40
+
+
+def test_where_rewards_alone_are_protected_the_gram_matrix_shows_actions_and_no_reward(
+    service: Service,
+) -> None:
+    made = service.make(protects="rewards")
+    service.settle()
+    assert made["protects"] == "rewards"
+    card = service.get("/v1/bandits/news/card").json()
+    assert card["protects"] == "rewards"
+    assert "who came how often, is public here" in card["joiner"]
+    learner, due = service.learner(), service.learner().mechanism.schedule.after(0)
+    for number in range(due):  # rewards come, are late, are out of bounds, or never come
+        service.rank(event_id=f"e{number}", subject="ann" if number in {0, 1} else f"p{number}")
+    service.rewards(("e0", 1.0), ("e2", 7.0), ("e3", 0.0))
+    service.pass_time(11)
+    service.settle()
+    assert learner.rows == due
+    assert learner.over_cap == 1
+    release = learner.release.to_json()
+    assert release["mechanism"]["noise"]["gram_steps"] == 0
+    shown = Release.from_json(release)
+    # Rows of this map are unit vectors, rounded to the grid: all count but the one over the cap.
+    weight = shown.weight / due
+    assert np.trace(shown.gram) == pytest.approx((due - 1) * weight, rel=1e-3)
