@@ -97,7 +97,7 @@ class Windows:
             variance=variance,
             draw=draw,
             share=share,
-            full=(_FULL if gram_std else _FULL_EXACT) * draw / (variance * share),
+            full=_FULL * draw / (variance * share),
             memory=memory,
         )
 
@@ -217,5 +217,4 @@ class Windows:
 
 
 _FULL = 6.0  # rows bring full information until it is this many times the noise of one draw
-_FULL_EXACT = 1.0  # the same with an exact Gram matrix, which tells sooner which actions are worse
 _LONGEST = 10**15  # rows that can be remembered
