@@ -16,7 +16,8 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.command()
 def bench(
     only: Annotated[
-        list[str] | None, typer.Option(help="A section; give it again for another. All if not.")
+        list[str] | None,
+        typer.Option(help="A section; give it again for another. All but soak if not."),
     ] = None,
     *,
     quick: Annotated[bool, typer.Option("--quick", help="Less of everything.")] = False,
@@ -24,7 +25,7 @@ def bench(
 ) -> None:
     """Measure the service under load, beside other servers, on this machine. Minutes."""
     sizes = workload.QUICK if quick else workload.DEFAULT
-    with console.progress(len(only or suite.SECTIONS)) as on_step:
+    with console.progress(len(only or suite.SHORT)) as on_step:
         result = suite.run(sizes, only=only or (), on_step=on_step)
     if as_json:
         console.print_json(result.to_json())
