@@ -1,6 +1,7 @@
 """`python -m benchmarks.service`: measures, and prints tables or one JSON object."""
 
 import sys
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -21,10 +22,13 @@ def bench(
     ] = None,
     *,
     quick: Annotated[bool, typer.Option("--quick", help="Less of everything.")] = False,
+    minutes: Annotated[float | None, typer.Option(help="How long soak lasts; 30 if not.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure the service under load, beside other servers, on this machine. Minutes."""
     sizes = workload.QUICK if quick else workload.DEFAULT
+    if minutes is not None:
+        sizes = replace(sizes, soak=60.0 * minutes)
     with console.progress(len(only or suite.SHORT)) as on_step:
         result = suite.run(sizes, only=only or (), on_step=on_step)
     if as_json:

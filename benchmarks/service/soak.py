@@ -32,6 +32,7 @@ def soak(sizes: ServiceSizes) -> BenchSection:
             "kind": "rank", "port": service.port, "key": service.key, "path": _RANK,
             "connections": sizes.connections,
         }  # fmt: skip
+        play(Asked(seconds=1.0, **common))  # kernels may have to be compiled
         top = highest(Asked(warmup=sizes.warmup, seconds=sizes.seconds, **common))
         rate = _SHARE * top["rate"]
         rows: list[dict[str, Cell]] = []

@@ -58,7 +58,7 @@ class _Protocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
-        self.scope[BODY_IS_THERE] = True
+        self.scope[BODY_IS_THERE] = True  # type: ignore[literal-required]  # a key of our own
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
