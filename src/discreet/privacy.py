@@ -30,6 +30,12 @@ class Privacy:
             actions are public anyway (docs/privacy.md). The Gram matrix is then exact, and only
             the moment has noise. Variants `windows` and `tight` can do that. Under 'add-remove'
             a reward that does not count is one at the centre.
+
+    Example:
+        >>> import discreet
+        >>> discreet.Privacy(epsilon=1, delta=1e-6).contributions_per_user
+        1
+        >>> three = discreet.Privacy(epsilon=1, delta=1e-6, contributions_per_user=3)
     """
 
     epsilon: float
@@ -103,6 +109,16 @@ class Guarantee:
         contributions_per_user: rounds in which one person may take part.
         record: what a person brings to a round.
         joint: whether it is about what all others see; otherwise about all that is shown.
+
+    Example:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
+        >>> bandit = discreet.LinUCB(problem, horizon=1_000, privacy=privacy)
+        >>> bandit.guarantee.epsilon, bandit.guarantee.delta
+        (1.0, 1e-06)
+        >>> str(bandit.guarantee)[:40]
+        '(1, 1e-06)-joint differential privacy: r'
     """
 
     epsilon: float | None

@@ -45,6 +45,13 @@ class Problem:
             worked out from data. See `between`.
         features: digest of the public feature map that makes the actions, 64 hexadecimal digits;
             None if they are made in another way.
+
+    Example:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=5, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> clicks = discreet.Problem.between(0, 1, dim=5, action_norm=1, theta_norm=1)
+        >>> clicks.reward_bound, clicks.reward_centre
+        (0.5, 0.5)
     """
 
     dim: int
@@ -145,6 +152,13 @@ class Setting:
         problem: the stated bounds.
         horizon: n, the most rounds that will be played.
         failure_prob: alpha, for all confidence statements together; 1/n unless given.
+
+    Example:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=5, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> setting = discreet.Setting(problem=problem, horizon=1_000)
+        >>> setting.failure_prob
+        0.001
     """
 
     problem: Problem

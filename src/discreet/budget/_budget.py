@@ -58,6 +58,15 @@ class Budget:
             protects rewards alone is refused; where it is 'rewards', both may share the budget.
         apart_epsilon: the part of epsilon set apart for mechanisms without a mu.
         apart_delta: the part of delta set apart for them.
+
+    Example:
+        >>> import discreet
+        >>> budget = discreet.Budget(epsilon=2, delta=1e-6)
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-7)
+        >>> bandit = discreet.LinUCB(problem, horizon=1_000, privacy=privacy, budget=budget)
+        >>> 1 <= budget.epsilon_spent <= 2
+        True
     """
 
     def __init__(

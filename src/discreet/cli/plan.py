@@ -114,7 +114,10 @@ def plan(
             console.print_text(_outlook(found["half_gain_rows"], actions))
         console.print_text(found["guarantee"]["text"])
     if gap is not None and "gap_regret_bound" not in found:
-        console.note(f"--gap is not used: variant {variant} has no regret theorem")
+        reason = f"variant {variant} has no regret theorem"
+        if rounds is None and variant == "tight":
+            reason = "its bound on regret needs a horizon"
+        console.note(f"--gap is not used: {reason}")
     first = found.get("first_release_rows", 0)
     if rounds is not None and first > rounds:
         console.note(

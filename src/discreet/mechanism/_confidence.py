@@ -99,6 +99,16 @@ class Ellipsoid:
         weights: D^-1 L^-1 u, with V = L D L^T, shape (d,).
         factor: L below the diagonal and the reciprocals of D on it, shape (d, d).
         radius: beta_t.
+
+    Example:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> bandit = discreet.LinUCB(problem, horizon=1_000, privacy=None, variant="nonprivate")
+        >>> bandit.learn(bandit.choose([[1.0, 0.0]]), reward=1.0)
+        >>> region = bandit.confidence
+        >>> narrow, wide = region.widths([[1.0, 0.0], [0.0, 1.0]])
+        >>> bool(narrow < wide)  # more is known of the action that was tried
+        True
     """
 
     centre: F64
@@ -174,6 +184,15 @@ class JointRegion:
         noise: the squared width in each direction that is due to noise, shape (d,).
         bias: the squared width in each direction that is due to the shift, shape (d,).
         shift: c, chosen from the release.
+
+    Example:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
+        >>> bandit = discreet.LinUCB(problem, horizon=1_000, privacy=privacy)
+        >>> bandit.observe([[1.0, 0.0]] * 200, [1.0] * 200)
+        >>> bandit.confidence.widths([[1.0, 0.0], [0.0, 1.0]]).shape
+        (2,)
     """
 
     centre: F64

@@ -26,7 +26,16 @@ LARGEST_STD = 2**50  # in steps, of what can be drawn
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """Steps of 2^``action_exponent`` for features and 2^``reward_exponent`` for rewards."""
+    """Steps of 2^``action_exponent`` for features and 2^``reward_exponent`` for rewards.
+
+    Example:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
+        >>> bandit = discreet.LinUCB(problem, horizon=1_000, privacy=privacy)
+        >>> bandit.mechanism.noise.grid.action_exponent < 0  # features are rounded to fine steps
+        True
+    """
 
     action_exponent: int
     reward_exponent: int

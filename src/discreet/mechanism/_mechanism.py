@@ -85,6 +85,18 @@ class Mechanism:
         confidence: how a release becomes a confidence set.
         guarantee: what this promises, and why.
         policy: the rule that a learner plays by unless another is given: 'posterior' or 'ucb'.
+
+    Example:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=5, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=0.1)
+        >>> mechanism = discreet.variants.calibrate(
+        ...     "windows", problem, horizon=50_000_000, privacy=privacy
+        ... )
+        >>> mechanism.releases
+        14152
+        >>> round(mechanism.noise.std, 2)
+        1.63
     """
 
     variant: str

@@ -571,6 +571,21 @@ class Supplied:
 
     discreet adds them to the sums of rows and proves nothing about them: the guarantee is
     yours to state, and None unless you do.
+
+    Example:
+        >>> import numpy as np
+        >>> import discreet
+        >>> bounds = discreet.NoiseBounds(rho_min=1.0, rho_max=1.0, gamma=1.0)
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> bandit = discreet.LinUCB(
+        ...     problem,
+        ...     horizon=10,
+        ...     privacy=None,
+        ...     variant=discreet.Supplied(bounds=bounds),
+        ...     perturbations=lambda rows: (np.eye(2), np.zeros(2)),
+        ... )
+        >>> bandit.guarantee.epsilon is None  # nothing was stated
+        True
     """
 
     perturbations: Perturbations

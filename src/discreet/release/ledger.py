@@ -138,6 +138,15 @@ class Ledger:
     Args:
         card: the learner's privacy card (`discreet.privacy_card`), or any JSON object.
         learner: its id, 32 hexadecimal digits; drawn if left out.
+
+    Example:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
+        >>> bandit = discreet.LinUCB(problem, horizon=1_000, privacy=privacy)
+        >>> bandit.observe([[1.0, 0.0]] * 200, [1.0] * 200)
+        >>> bandit.ledger.holds(bandit.release)
+        True
     """
 
     def __init__(self, card: dict[str, Any], *, learner: str | None = None) -> None:

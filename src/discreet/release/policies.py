@@ -63,6 +63,15 @@ class PosteriorUCB:
         dither: how wide tilts are, in multiples of the prior's deviation where nothing is known.
         uniform: a share of choices that is made uniformly, so that every action is chosen now and
             then and logs can be evaluated for other policies.
+
+    Example:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
+        >>> policy = discreet.PosteriorUCB(uniform=0.05)  # one choice in twenty at random
+        >>> bandit = discreet.LinUCB(problem, horizon=1_000, privacy=privacy, policy=policy)
+        >>> policy.probabilities(bandit.release, [[1.0, 0.0], [0.0, 1.0]]).tolist()
+        [0.5, 0.5]
     """
 
     _rule: ClassVar[tuple[float, float, float, float]]  # the four numbers, set below
@@ -118,6 +127,16 @@ class UCB:
 
     Attributes:
         optimism: the multiple of the confidence radius that is used.
+
+    Example:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> bandit = discreet.LinUCB(
+        ...     problem, horizon=1_000, privacy=None, variant="nonprivate", policy=discreet.UCB()
+        ... )
+        >>> bandit.learn(bandit.choose([[1.0, 0.0]]), reward=0.0)
+        >>> bandit.choose([[1.0, 0.0], [0.0, 1.0]]).index  # the action that was not tried yet
+        1
     """
 
     optimism: float = 1.0
@@ -146,6 +165,16 @@ class Thompson:
 
     Attributes:
         optimism: how much wider than the confidence set the draw is.
+
+    Example:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
+        >>> bandit = discreet.LinUCB(
+        ...     problem, horizon=1_000, privacy=privacy, policy=discreet.Thompson()
+        ... )
+        >>> bandit.choose([[1.0, 0.0], [0.0, 1.0]]).probability is None
+        True
     """
 
     optimism: float = 1.0
@@ -186,7 +215,13 @@ def from_json(entry: dict[str, Any] | None) -> Policy | None:
 
 
 def greedy() -> UCB:
-    """The rule that trusts the centre of the confidence set."""
+    """The rule that trusts the centre of the confidence set.
+
+    Example:
+        >>> import discreet
+        >>> discreet.greedy() == discreet.UCB(optimism=0)
+        True
+    """
     return UCB(optimism=0.0)
 
 
