@@ -108,7 +108,11 @@ class View(Deciding):
             return True
 
     def learn(self, *_: object, **__: object) -> NoReturn:
-        """Refused, and so is everything else that changes a learner."""
+        """Refused, and so is everything else that changes a learner.
+
+        Raises:
+            ReadOnlyError: always.
+        """
         raise ReadOnlyError(
             "learner",
             "is open for reading only; give rewards to the process that has it open, or use "
@@ -160,6 +164,7 @@ def open_read_only(
         RewoundStateError: the state is older than what was released from it.
         StateFileError: what is stored is damaged, or of a newer version.
         StoreError: it cannot be read.
+        ParameterError: a policy or a feature map does not fit.
 
     Example:
         >>> import discreet

@@ -513,7 +513,11 @@ class LinUCB:
         self._curator.count_clipped(sets=[actions], rewards=values)
 
     def forget(self, decision: Decision | str) -> None:
-        """Erase the action of a decision whose reward will not come."""
+        """Erase the action of a decision whose reward will not come.
+
+        Args:
+            decision: what `choose` gave, or its id.
+        """
         self._curator.forget(_id(decision))
 
     def forget_subject(self, subject: Subject) -> Forgotten:

@@ -103,12 +103,27 @@ class Guarantee:
 
     @classmethod
     def nothing(cls, reason: str) -> "Guarantee":
-        """The honest absence of a guarantee."""
+        """The honest absence of a guarantee.
+
+        Args:
+            reason: why nothing is promised.
+
+        Returns:
+            A guarantee without numbers.
+        """
         return cls(epsilon=None, delta=None, argument=reason)
 
     @classmethod
     def meeting(cls, privacy: Privacy, argument: str) -> "Guarantee":
-        """The target, met for this reason."""
+        """The target, met for this reason.
+
+        Args:
+            privacy: the target.
+            argument: the proof in one phrase.
+
+        Returns:
+            The guarantee.
+        """
         return cls(
             epsilon=privacy.epsilon,
             delta=privacy.delta,
@@ -123,7 +138,14 @@ class Guarantee:
         return self.epsilon is not None
 
     def voided(self, reason: str) -> "Guarantee":
-        """The same mechanism with its promise withdrawn."""
+        """The same mechanism with its promise withdrawn.
+
+        Args:
+            reason: why it is withdrawn.
+
+        Returns:
+            A guarantee without numbers, about the same neighbours.
+        """
         return replace(self, epsilon=None, delta=None, argument=reason)
 
     def to_json(self) -> dict[str, Any]:

@@ -114,6 +114,9 @@ class Release:
         Args:
             document: what `to_json` gives, or that as text.
 
+        Returns:
+            The release.
+
         Raises:
             ParameterError: it is no release, or was altered.
         """
