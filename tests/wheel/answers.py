@@ -1,4 +1,4 @@
-"""Wait until a service says where it is, and until its demo's bandit decides: `answers.py LOG KEY`."""
+"""Wait until a service says where it is and its demo decides: `answers.py LOG KEY`."""
 
 import re
 import sys
@@ -21,7 +21,7 @@ with Client(found[1], key, bandit="news") as client:
         time.sleep(0.2)
     articles = [{"id": "cup-final", "features": {"topic": "sport"}}, {"id": "opera-night"}]
     shown = client.rank(articles, context={"age": "under 30"})
-with urlopen(f"{found[1]}/", timeout=30) as page:
+with urlopen(f"{found[1]}/", timeout=30) as page:  # noqa: S310  # this machine
     text = page.read().decode("utf-8")
 assert "<title" in text
 print(f"{found[1]} chose {shown.action_id}, and the dashboard is there")
