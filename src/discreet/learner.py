@@ -71,7 +71,7 @@ class Decision:
 
 
 class LinUCB:
-    """A contextual linear bandit that learns under joint differential privacy.
+    """A contextual linear bandit that learns under differential privacy, joint or of rewards.
 
     Paper: alg:linucb, with the perturbations of the chosen variant.
 

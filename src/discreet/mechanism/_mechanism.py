@@ -121,9 +121,24 @@ class Mechanism:
                 f"must be 'pan-private' for {self.noise.family} noise: its bounds hold only if "
                 "every release holds all m draws (erratum E2)",
             )
+        self._require_protecting_noise()
         if self.strategy is not None:
             self.strategy.require_schedule(self.schedule)
         self.confidence.require_fitting(self)
+
+    def _require_protecting_noise(self) -> None:
+        """Refuse an exact Gram matrix where actions are protected."""
+        noise: object = self.noise
+        exact = isinstance(noise, HasTwoScales) and noise.std == 0.0
+        if exact and self.guarantee.protects != "rewards":
+            raise ParameterError(
+                "noise", "leaves the Gram matrix exact, so the guarantee must be of rewards alone"
+            )
+
+    @property
+    def protects(self) -> str:
+        """What is protected, 'rows' or 'rewards'."""
+        return self.guarantee.protects
 
     @property
     def shift(self) -> float:
@@ -178,6 +193,7 @@ class Mechanism:
             releases=self.releases,
             neighbours=self.guarantee.neighbours,
             contributions=self.guarantee.contributions_per_user,
+            protects=self.guarantee.protects,
         )
 
     @cached_property
@@ -190,7 +206,11 @@ class Mechanism:
         if self.strategy is None or not isinstance(noise, HasTwoScales):
             return 0.0
         return total_trace(
-            noise, self.setting.problem, strategy=self.strategy, releases=self.releases
+            noise,
+            self.setting.problem,
+            strategy=self.strategy,
+            releases=self.releases,
+            protects=self.guarantee.protects,
         )
 
     @cached_property
