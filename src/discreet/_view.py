@@ -27,7 +27,7 @@ class View(Deciding):
     learner as it was when it was opened or last refreshed; `refresh` takes a later release. Calls
     from several threads are safe.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
         >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
@@ -166,7 +166,7 @@ def open_read_only(
         StoreError: it cannot be read.
         ParameterError: a policy or a feature map does not fit.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
         >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)

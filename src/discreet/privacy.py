@@ -31,7 +31,7 @@ class Privacy:
             the moment has noise. Variants `windows` and `tight` can do that. Under 'add-remove'
             a reward that does not count is one at the centre.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> discreet.Privacy(epsilon=1, delta=1e-6).contributions_per_user
         1
@@ -110,7 +110,7 @@ class Guarantee:
         record: what a person brings to a round.
         joint: whether it is about what all others see; otherwise about all that is shown.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
         >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)

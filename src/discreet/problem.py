@@ -46,7 +46,7 @@ class Problem:
         features: digest of the public feature map that makes the actions, 64 hexadecimal digits;
             None if they are made in another way.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> problem = discreet.Problem(dim=5, action_norm=1, reward_bound=1, theta_norm=1)
         >>> clicks = discreet.Problem.between(0, 1, dim=5, action_norm=1, theta_norm=1)
@@ -156,7 +156,7 @@ class Setting:
         horizon: n, the most rounds that will be played.
         failure_prob: alpha, for all confidence statements together; 1/n unless given.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> problem = discreet.Problem(dim=5, action_norm=1, reward_bound=1, theta_norm=1)
         >>> setting = discreet.Setting(problem=problem, horizon=1_000)

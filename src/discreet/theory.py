@@ -45,7 +45,7 @@ class NoiseBounds:
         rho_max: the largest.
         gamma: the bound on the norm of h_t.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> problem = discreet.Problem(dim=5, action_norm=1, reward_bound=1, theta_norm=1)
         >>> privacy = discreet.Privacy(epsilon=1, delta=0.1)

@@ -59,7 +59,7 @@ class Budget:
         apart_epsilon: the part of epsilon set apart for mechanisms without a mu.
         apart_delta: the part of delta set apart for them.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> budget = discreet.Budget(epsilon=2, delta=1e-6)
         >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)

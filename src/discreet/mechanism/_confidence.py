@@ -100,7 +100,7 @@ class Ellipsoid:
         factor: L below the diagonal and the reciprocals of D on it, shape (d, d).
         radius: beta_t.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> import discreet
         >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
@@ -200,7 +200,7 @@ class JointRegion:
         bias: the squared width in each direction that is due to the shift, shape (d,).
         shift: c, chosen from the release.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> import discreet
         >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)

@@ -32,7 +32,7 @@ class Grid:
         action_exponent: of the step of features.
         reward_exponent: of the step of rewards.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
         >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)

@@ -86,7 +86,7 @@ class Mechanism:
         guarantee: what this promises, and why.
         policy: the rule that a learner plays by unless another is given: 'posterior' or 'ucb'.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> problem = discreet.Problem(dim=5, action_norm=1, reward_bound=1, theta_norm=1)
         >>> privacy = discreet.Privacy(epsilon=1, delta=0.1)

@@ -579,7 +579,7 @@ class Supplied:
         name: for messages and cards.
         summary: for tables.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> import discreet
         >>> bounds = discreet.NoiseBounds(rho_min=1.0, rho_max=1.0, gamma=1.0)

@@ -139,7 +139,7 @@ class Ledger:
         card: the learner's privacy card (`discreet.privacy_card`), or any JSON object.
         learner: its id, 32 hexadecimal digits; drawn if left out.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
         >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)

@@ -64,7 +64,7 @@ class PosteriorUCB:
         uniform: a share of choices that is made uniformly, so that every action is chosen now and
             then and logs can be evaluated for other policies.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> import discreet
         >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
@@ -153,7 +153,7 @@ class UCB:
     Attributes:
         optimism: the multiple of the confidence radius that is used.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
         >>> bandit = discreet.LinUCB(
@@ -207,7 +207,7 @@ class Thompson:
     Attributes:
         optimism: how much wider than the confidence set the draw is.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
         >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
@@ -266,7 +266,7 @@ def from_json(entry: dict[str, Any] | None) -> Policy | None:
 def greedy() -> UCB:
     """The rule that trusts the centre of the confidence set.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> discreet.greedy() == discreet.UCB(optimism=0)
         True
