@@ -202,7 +202,7 @@ class Ranker(Deciding):
             frames. Its digest must be the one that the release names.
         policy: how a release becomes a choice; the mechanism's own if left out.
 
-    Example:
+    Examples:
         >>> import json
         >>> import discreet
         >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
