@@ -1,0 +1,94 @@
+"""The only module that talks to a GPU: through CuPy, and NVIDIA's compiler at run time.
+
+What is compiled is kept in CuPy's cache on disk.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import BackendError
+
+SOURCE = Path(__file__).with_name("rounds.cu")
+_OPTIONS = ("--std=c++17", "--use_fast_math")  # the latter is about float32 alone
+
+
+class _Buffer:
+    def __init__(self, array: Any) -> None:  # noqa: ANN401  # CuPy's
+        self._array = array
+
+    @property
+    def address(self) -> int:
+        return int(self._array.data.ptr)
+
+    def read(self, dtype: type, shape: tuple[int, ...]) -> NDArray[Any]:
+        return np.asarray(self._array.get()).view(dtype).reshape(shape)
+
+
+class _Stream:
+    def __init__(self, cupy: Any) -> None:  # noqa: ANN401
+        self._stream = cupy.cuda.Stream(non_blocking=True)
+        self._start, self._end = cupy.cuda.Event(), cupy.cuda.Event()
+        self._between = cupy.cuda.get_elapsed_time
+        self._wait = cupy.cuda.Device().synchronize
+        self._fresh = True
+
+    def launch(self, function: Any, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401
+        given = tuple(
+            np.uint64(one.address) if isinstance(one, _Buffer) else np.int64(one)
+            for one in arguments
+        )
+        if self._fresh:  # what was sent may still be on its way
+            self._wait()
+            self._fresh = False
+        self._start.record(self._stream)
+        function((blocks,), (threads,), given, stream=self._stream)
+        self._end.record(self._stream)
+
+    def busy(self) -> bool:
+        return not self._end.done
+
+    def seconds(self) -> float:
+        self._end.synchronize()
+        return float(self._between(self._start, self._end)) / 1000
+
+
+class Gpu:
+    """The first GPU of this machine."""
+
+    def __init__(self) -> None:
+        """Find it, or say what is missing."""
+        try:
+            import cupy  # noqa: PLC0415  # an extra
+        except ImportError:
+            raise BackendError(
+                "device", "cuda needs CuPy, which is not installed; run pip install 'discreet[cuda]'"
+            ) from None
+        try:
+            count = cupy.cuda.runtime.getDeviceCount()
+        except cupy.cuda.runtime.CUDARuntimeError:
+            count = 0
+        if count == 0:
+            raise BackendError("device", "is cuda, but no GPU is found here; use --device cpu")
+        self._cupy = cupy
+        self.processors = int(cupy.cuda.Device().attributes["MultiProcessorCount"])
+
+    def compiled(self, macros: dict[str, int]) -> Any:  # noqa: ANN401
+        """The kernel for one shape, from the cache on disk if it was compiled before."""
+        options = _OPTIONS + tuple(f"-D{name}={value}" for name, value in macros.items())
+        module = self._cupy.RawModule(code=SOURCE.read_text(encoding="utf-8"), options=options)
+        return module.get_function("play")
+
+    def put(self, array: NDArray[Any]) -> _Buffer:
+        """A copy on the device."""
+        return _Buffer(self._cupy.asarray(np.ascontiguousarray(array).view(np.uint8).reshape(-1)))
+
+    def zeros(self, size: int) -> _Buffer:
+        """So many bytes of zeros."""
+        return _Buffer(self._cupy.zeros(size, dtype=np.uint8))
+
+    def stream(self) -> _Stream:
+        """A new one."""
+        return _Stream(self._cupy)
