@@ -26,6 +26,7 @@ struct Index {
 };
 static Index blockIdx, threadIdx;
 
+static inline int __ffsll(long long x) { return __builtin_ffsll(x); }
 static inline float logarithm(float x) { return std::log(x); }
 static inline float power(float x, float y) { return std::pow(x, y); }
 static inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }

@@ -4,6 +4,7 @@ import ctypes
 import hashlib
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,9 @@ class HostStream:
     def busy(self) -> bool:
         return False
 
+    def wait(self) -> None:
+        pass
+
     def seconds(self) -> float:
         return 1.0
 
@@ -50,7 +54,7 @@ class Host:
         self._changed = changed
 
     def compiled(self, macros: dict[str, int]) -> Any:  # noqa: ANN401
-        macros = {**macros, "BLOCK": 1}
+        macros = {**macros, "BLOCK": 1, "LANES": 1}
         text = runtime.SOURCE.read_text()
         old, new = self._changed
         assert old in text
@@ -73,6 +77,10 @@ class Host:
         command = ["c++", *given, *places, str(_HERE / "host.cpp"), "-o", str(part)]
         subprocess.run(command, check=True)  # noqa: S603
         part.replace(library)
+
+    def prepare(self, shapes: Sequence[dict[str, int]]) -> None:
+        for macros in shapes:
+            self.compiled(macros)
 
     def put(self, array: NDArray[Any]) -> HostBuffer:
         return HostBuffer(np.ascontiguousarray(array).view(np.uint8).reshape(-1).copy())

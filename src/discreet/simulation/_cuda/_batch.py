@@ -34,6 +34,9 @@ class Stream(Protocol):
     def busy(self) -> bool:
         """Whether it is not done yet."""
 
+    def wait(self) -> None:
+        """Until it is done."""
+
     def seconds(self) -> float:
         """How long the last launch took on the device."""
 
@@ -47,6 +50,9 @@ class Device(Protocol):
 
     def compiled(self, macros: dict[str, int]) -> Any:  # noqa: ANN401  # its own type
         """The kernel for one shape."""
+
+    def prepare(self, shapes: Sequence[dict[str, int]]) -> None:
+        """Compile for several shapes at the same time."""
 
     def put(self, array: NDArray[Any]) -> Buffer:
         """A copy on the device."""
@@ -92,7 +98,7 @@ class Batch:
         self.rounds = max(part.plan.rounds for part in self.parts)
         self.played = 0
         self._block = max(self.lanes, _BLOCK)
-        self._kernel = device.compiled(macros(shape, self.lanes, self._block))
+        self._kernel = device.compiled(macros(shape, self.lanes))
         self._stream = device.stream()
         self._points = max(len(part.plan.checkpoints) for part in self.parts)
         self._send(device)
@@ -144,6 +150,7 @@ class Batch:
 
     def regrets(self) -> list[F64]:
         """For each part the pseudo-regret so far, shape (seeds, its checkpoints)."""
+        self._stream.wait()
         every = self._regrets.read(np.float64, (self._points, self.replicates)).T
         found, start = [], 0
         for part in self.parts:
@@ -153,13 +160,13 @@ class Batch:
         return found
 
 
-def macros(shape: Shape, lanes: int, block: int) -> dict[str, int]:
+def macros(shape: Shape, lanes: int) -> dict[str, int]:
     """What `rounds.cu` is compiled with."""
     return {
         "DIM": shape.dim,
         "ACTIONS": shape.actions,
         "LANES": lanes,
-        "BLOCK": block,
+        "BLOCK": max(lanes, _BLOCK),
         "RULE": shape.rule,
         "SHARING": shape.sharing,
         "WORLD": shape.world,

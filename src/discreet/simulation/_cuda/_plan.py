@@ -5,11 +5,12 @@ there is a release, the filter's gains, how much noise a release holds, the numb
 """
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, betaincinv, beta
+from scipy.special import beta, betainc, betaincinv
 
 from discreet.errors import ParameterError
 from discreet.kernels import _arms as arms
@@ -20,7 +21,7 @@ from discreet.kernels import _sums as sums
 from discreet.kernels import _windows as windows
 from discreet.release.policies import PosteriorUCB, Thompson
 from discreet.simulation._simulate import Simulation, streams
-from discreet.simulation.environments import World
+from discreet.simulation.environments import Environment, World
 
 F64 = NDArray[np.float64]
 F32 = NDArray[np.float32]
@@ -301,22 +302,29 @@ def _band_table(shape: Shape, world: World) -> F32:
     return np.column_stack(columns).astype(np.float32)
 
 
-def world_memory(shape: Shape, world: World) -> F32:
-    """What the device has to know of one seed's world."""
-    arrays = world.arrays
-    if shape.world == arms.SAME:
-        means = arrays.means.astype(np.float32)
-        return np.concatenate([arrays.actions.ravel(), means, means.max(keepdims=True)]).astype(
-            np.float32
-        )
-    if shape.world == arms.CLUSTERS:
-        return np.concatenate([arrays.groups.centres.ravel(), arrays.theta]).astype(np.float32)
-    return arrays.theta.astype(np.float32)
-
-
 def seed_numbers(found: Plan, seed: int) -> tuple[U64, F32]:
-    """A seed's three streams, shape (6,), and its world: those of `run_seed`."""
+    """A seed's three streams, shape (6,), and what the device has to know of its world.
+
+    Both are those of `run_seed`.
+    """
+    return _seed_numbers(found.simulation.environment, seed)
+
+
+@lru_cache(maxsize=2**17)  # settings mostly differ in other things than the world
+def _seed_numbers(environment: Environment, seed: int) -> tuple[U64, F32]:
     world_seed, noise_seed, policy_seed = streams(seed)
-    world = found.simulation.environment.start(world_seed)
+    world = environment.start(world_seed)
     states = (world.state, random.seed_state(noise_seed), random.seed_state(policy_seed))
-    return np.concatenate(states), world_memory(found.shape, world)
+    return np.concatenate(states), _world_memory(world)
+
+
+def _world_memory(world: World) -> F32:
+    arrays = world.arrays
+    if arrays.kind == arms.SAME:
+        means = arrays.means.astype(np.float32)
+        known = (arrays.actions.ravel(), means, means.max(keepdims=True))
+    elif arrays.kind == arms.CLUSTERS:
+        known = (arrays.groups.centres.ravel(), arrays.theta)
+    else:
+        known = (arrays.theta,)
+    return np.concatenate(known).astype(np.float32)

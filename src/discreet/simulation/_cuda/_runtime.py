@@ -3,6 +3,9 @@
 What is compiled is kept in CuPy's cache on disk.
 """
 
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +35,7 @@ class _Stream:
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._start, self._end = cupy.cuda.Event(), cupy.cuda.Event()
         self._between = cupy.cuda.get_elapsed_time
-        self._wait = cupy.cuda.Device().synchronize
+        self._arrived = cupy.cuda.Device().synchronize
         self._fresh = True
 
     def launch(self, function: Any, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401
@@ -41,7 +44,7 @@ class _Stream:
             for one in arguments
         )
         if self._fresh:  # what was sent may still be on its way
-            self._wait()
+            self._arrived()
             self._fresh = False
         self._start.record(self._stream)
         function((blocks,), (threads,), given, stream=self._stream)
@@ -49,6 +52,9 @@ class _Stream:
 
     def busy(self) -> bool:
         return not self._end.done
+
+    def wait(self) -> None:
+        self._end.synchronize()
 
     def seconds(self) -> float:
         self._end.synchronize()
@@ -64,7 +70,8 @@ class Gpu:
             import cupy  # noqa: PLC0415  # an extra
         except ImportError:
             raise BackendError(
-                "device", "cuda needs CuPy, which is not installed; run pip install 'discreet[cuda]'"
+                "device",
+                "cuda needs CuPy, which is not installed; run pip install 'discreet[cuda]'",
             ) from None
         try:
             count = cupy.cuda.runtime.getDeviceCount()
@@ -73,13 +80,23 @@ class Gpu:
         if count == 0:
             raise BackendError("device", "is cuda, but no GPU is found here; use --device cpu")
         self._cupy = cupy
+        self._kernels: dict[str, Any] = {}
         self.processors = int(cupy.cuda.Device().attributes["MultiProcessorCount"])
 
     def compiled(self, macros: dict[str, int]) -> Any:  # noqa: ANN401
         """The kernel for one shape, from the cache on disk if it was compiled before."""
-        options = _OPTIONS + tuple(f"-D{name}={value}" for name, value in macros.items())
-        module = self._cupy.RawModule(code=SOURCE.read_text(encoding="utf-8"), options=options)
-        return module.get_function("play")
+        key = repr(macros)
+        if key not in self._kernels:
+            self._cupy.cuda.Device().use()  # also in a thread that has not met it yet
+            options = _OPTIONS + tuple(f"-D{name}={value}" for name, value in macros.items())
+            module = self._cupy.RawModule(code=SOURCE.read_text(encoding="utf-8"), options=options)
+            self._kernels[key] = module.get_function("play")
+        return self._kernels[key]
+
+    def prepare(self, shapes: Sequence[dict[str, int]]) -> None:
+        """Compile for several shapes at the same time."""
+        with ThreadPoolExecutor(max(1, min(len(shapes), os.cpu_count() or 1))) as threads:
+            list(threads.map(self.compiled, shapes))
 
     def put(self, array: NDArray[Any]) -> _Buffer:
         """A copy on the device."""

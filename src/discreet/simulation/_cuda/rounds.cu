@@ -39,6 +39,9 @@ typedef long long i64;
 #define POLICY_WORDS (3 + DIM)
 #define FAR_OFF (1ull << 62)  // places in a stream for the few numbers that are drawn again
 
+// Draw the next noise before choosing, which does not wait for it; with one lane, registers are short.
+#define EARLY (EVERY_ROUND && SHARING == TREE && !WISHART && LANES > 1)
+
 #define TILTS 16
 #define BAND_CELLS 128
 #define SHIFTS 64
@@ -53,6 +56,12 @@ typedef long long i64;
 #endif
 
 #define DEVICE static __device__ __forceinline__
+#define UNROLL _Pragma("unroll")
+#if BIG || LANES > 1
+#define UNROLL_SMALL
+#else
+#define UNROLL_SMALL UNROLL
+#endif
 
 // What differs between settings. All fields have 8 bytes; `_plan.py` lists them in this order.
 struct Setting {
@@ -82,8 +91,7 @@ enum {
 enum { REGRET, ROUND, NUMBER, NEXT_DUE, CHECKPOINT, SCALARS };
 #define STATE (2 * PACKED + SCALARS)
 
-// ---------------------------------------------------------------- lanes
-
+// ---- lanes
 struct Place {
     i64 replicate, replicates;
     int lane, group;
@@ -101,14 +109,11 @@ struct Place {
     // Calls f(slot, entry, row, column) for the packed entries that this lane holds.
     template <class F> __device__ __forceinline__ void each(F f) const {
 #if LANES == 1
-#pragma unroll
-        for (int i = 0; i <= DIM; i++)
-#pragma unroll
-            for (int j = 0; j <= (i < DIM ? i : DIM - 1); j++)
+        UNROLL for (int i = 0; i <= DIM; i++)
+            UNROLL for (int j = 0; j <= (i < DIM ? i : DIM - 1); j++)
                 f(i * (i + 1) / 2 + j, i * (i + 1) / 2 + j, i, j);
 #else
-#pragma unroll
-        for (int s = 0; s < SLOTS; s++)
+        UNROLL for (int s = 0; s < SLOTS; s++)
             if (lane + s * LANES < PACKED) f(s, lane + s * LANES, a[s], b[s]);
 #endif
     }
@@ -129,8 +134,7 @@ DEVICE Place find_place(i64 replicates) {
     int first = (threadIdx.x % 32) / LANES * LANES;
     place.mask = LANES >= 32 ? 0xffffffffu : ((1u << (LANES % 32)) - 1u) << first;
 #if LANES > 1
-#pragma unroll
-    for (int s = 0; s < SLOTS; s++) {
+    UNROLL for (int s = 0; s < SLOTS; s++) {
         int entry = place.lane + s * LANES, row = 0;
         while ((row + 1) * (row + 2) / 2 <= entry) row++;
         place.a[s] = row;
@@ -140,42 +144,42 @@ DEVICE Place find_place(i64 replicates) {
     return place;
 }
 
-// The largest value of all lanes.
-DEVICE float largest(const Place& place, float value) {
 #if LANES > 1
-    for (int step = (LANES > 32 ? 32 : LANES) / 2; step > 0; step /= 2)
-        value = fmaxf(value, __shfl_xor_sync(place.mask, value, step));
-#endif
+// The largest whole number of all lanes.
+DEVICE unsigned largest(const Place& place, unsigned value) {
+    value = __reduce_max_sync(place.mask, value);
 #if LANES > 32
-    __shared__ float of_warps[LANES / 32];
+    __shared__ unsigned of_warps[LANES / 32];
     __syncthreads();
     if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = value;
     __syncthreads();
-    for (int warp = 0; warp < LANES / 32; warp++) value = fmaxf(value, of_warps[warp]);
+    for (int warp = 0; warp < LANES / 32; warp++) value = max(value, of_warps[warp]);
 #endif
     return value;
 }
 
-// The number of the action that has the largest score; the first if several do.
-DEVICE int winner(const Place& place, float score, int action) {
-    float top = largest(place, score);
-    if (score < top) action = ACTIONS;
-#if LANES > 1
-    for (int step = (LANES > 32 ? 32 : LANES) / 2; step > 0; step /= 2)
-        action = min(action, __shfl_xor_sync(place.mask, action, step));
-#endif
-#if LANES > 32
-    __shared__ int of_warps[LANES / 32];
-    __syncthreads();
-    if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = action;
-    __syncthreads();
-    for (int warp = 0; warp < LANES / 32; warp++) action = min(action, of_warps[warp]);
-#endif
-    return action;
+// Whole numbers in the order of floating-point ones, none of them 0.
+DEVICE unsigned ordered(float value) {
+    unsigned bits = __float_as_uint(value);
+    return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
 
-// ---------------------------------------------------------------- random numbers
+DEVICE float largest(const Place& place, float value) {
+    unsigned top = largest(place, ordered(value));
+    return __uint_as_float(top >> 31 ? top & 0x7fffffffu : ~top);
+}
 
+// The action of the lane that has the largest score; the first if several do.
+DEVICE int winner(const Place& place, float score, int action) {
+    unsigned own = ordered(score), top = largest(place, own);
+    return ACTIONS - (int)largest(place, own == top ? (unsigned)(ACTIONS - action) : 0u);
+}
+#else
+DEVICE float largest(const Place&, float value) { return value; }
+DEVICE int winner(const Place&, float, int action) { return action; }
+#endif
+
+// ---- random numbers
 struct Stream {
     u64 position, stride;
 };
@@ -227,8 +231,7 @@ DEVICE float chi(Stream stream, u64 place, double dof) {
     return (float)sqrt(2.0 * offset * cube);
 }
 
-// ---------------------------------------------------------------- decision sets
-
+// ---- decision sets
 struct World {
     const Setting* setting;
     const float* memory;  // actions, means and the best mean; or centres and theta; or theta
@@ -278,8 +281,7 @@ DEVICE float band_action(const World& world, int action, float* x) {
              + ((u64)world.round * ROUND_WORDS + 3 + (u64)action * ACTION_WORDS) * world.stream.stride;
     unsigned left = 0;
     float square = 0.0f;
-#pragma unroll
-    for (int pair = 0; pair < ACTION_WORDS; pair++) {
+    UNROLL for (int pair = 0; pair < ACTION_WORDS; pair++) {
         u64 word = mixed(at);
         at += world.stream.stride;
         if (pair < 2) left |= ((unsigned)word & 0x3fff) << (14 * pair);
@@ -299,8 +301,7 @@ DEVICE float band_action(const World& world, int action, float* x) {
     float z = action == world.special ? (float)world.setting->top : band_product(world, action, left);
     float scale = sqrtf(1.0f - z * z) * rsqrtf(square);
     x[0] = z;
-#pragma unroll
-    for (int i = 1; i < DIM; i++) x[i] *= scale;
+    UNROLL for (int i = 1; i < DIM; i++) x[i] *= scale;
     return z;
 }
 
@@ -308,12 +309,10 @@ DEVICE float clusters_action(const Place& place, const World& world, int action,
     i64 people = world.setting->groups * ACTIONS;
     u64 from = (u64)world.round * ROUND_WORDS + 2 + (u64)action * ACTION_WORDS;
     float mean = 0.0f, square = 0.0f;
-#pragma unroll
-    for (int pair = 0; pair < PAIRS; pair++) {
+    UNROLL for (int pair = 0; pair < PAIRS; pair++) {
         float both[2];
         normals(word_at(world.stream, from + pair), both[0], both[1]);
-#pragma unroll
-        for (int i = 2 * pair; i < 2 * pair + 2 && i < DIM; i++) {
+        UNROLL for (int i = 2 * pair; i < 2 * pair + 2 && i < DIM; i++) {
             i64 at = i * people + world.special * ACTIONS + action;
             x[i] = place.of(world.memory, world.size, at) + world.setting->spread[i] * both[i % 2];
             mean += place.of(world.memory, world.size, DIM * people + i) * x[i];
@@ -321,8 +320,7 @@ DEVICE float clusters_action(const Place& place, const World& world, int action,
         }
     }
     float scale = rsqrtf(fmaxf(1.0f, square));
-#pragma unroll
-    for (int i = 0; i < DIM; i++) x[i] *= scale;
+    UNROLL for (int i = 0; i < DIM; i++) x[i] *= scale;
     return mean * scale;
 }
 
@@ -330,8 +328,7 @@ DEVICE float clusters_action(const Place& place, const World& world, int action,
 DEVICE float make_action(const Place& place, const World& world, int action, float* x) {
     if (WORLD == BAND) return band_action(world, action, x);
     if (WORLD == CLUSTERS) return clusters_action(place, world, action, x);
-#pragma unroll
-    for (int i = 0; i < DIM; i++) x[i] = place.of(world.memory, world.size, i * ACTIONS + action);
+    UNROLL for (int i = 0; i < DIM; i++) x[i] = place.of(world.memory, world.size, i * ACTIONS + action);
     return place.of(world.memory, world.size, DIM * ACTIONS + action);
 }
 
@@ -343,18 +340,11 @@ DEVICE double draw_reward(const World& world, float mean) {
     return fmin(fmax(value, -setting.reward_bound), setting.reward_bound);
 }
 
-// ---------------------------------------------------------------- releases
-
+// ---- releases
 // Standard deviation of a Gaussian draw's entry.
 DEVICE double deviation(const Setting& setting, int row, int column) {
     if (row == DIM) return setting.moment_scale;
     return row == column ? 1.4142135623730951 * setting.scale : setting.scale;
-}
-
-DEVICE int trailing_zeros(i64 number, int most) {
-    int count = 0;
-    while (count < most && ((number >> count) & 1) == 0) count++;
-    return count;
 }
 
 // The noise that a tree shows with release `number`: each level that changes takes a fresh draw.
@@ -363,7 +353,7 @@ DEVICE int trailing_zeros(i64 number, int most) {
 DEVICE void tree_noise(const Place& place, const Setting& setting, Stream stream, double* kept,
                        i64 kept_size, i64 number, float* factor, double* shown) {
     int levels = (int)setting.levels;
-    int carry = number == 0 ? levels : trailing_zeros(number, levels);
+    int carry = number == 0 ? levels : min(levels, __ffsll(number) - 1);
     int top = carry < levels ? carry : levels - 1;
     place.each([&](int slot, int entry, int, int) {
         bool none = top + 1 >= levels;
@@ -394,12 +384,7 @@ DEVICE void tree_noise(const Place& place, const Setting& setting, Stream stream
         place.sync();
         place.each([&](int slot, int entry, int row, int column) {
             float sum = 0.0f;
-#if LANES == 1
-#pragma unroll
-            for (int k = 0; k <= column; k++)
-#else
-            for (int k = 0; k <= column; k++)
-#endif
+            UNROLL_SMALL for (int k = 0; k <= column; k++)
                 sum += factor[row * (row + 1) / 2 + k] * factor[column * (column + 1) / 2 + k];
             shown[slot] += setting.scale * sum;
             if (level > 0) place.of(kept, kept_size, (i64)(level - 1) * PACKED + entry) = shown[slot];
@@ -408,14 +393,12 @@ DEVICE void tree_noise(const Place& place, const Setting& setting, Stream stream
 #endif
 }
 
-// Makes release `number` of the rows so far: fills `total`, what is shown.
+// Makes release `number` of the rows so far: fills `total`, what is shown. `shown` is a tree's noise.
 DEVICE void make_release(const Place& place, const Setting& setting, Stream stream, double* kept,
-                         i64 kept_size, i64 number, float* factor, double* sums, double* total) {
+                         i64 kept_size, i64 number, const double* shown, double* sums, double* total) {
     if (SHARING == NO_NOISE) {
         place.each([&](int slot, int entry, int, int) { total[entry] = sums[slot]; });
     } else if (SHARING == TREE) {
-        double shown[SLOTS];
-        tree_noise(place, setting, stream, kept, kept_size, number, factor, shown);
         place.each([&](int slot, int entry, int, int) { total[entry] = sums[slot] + shown[slot]; });
     } else if (number > 0) {
         const double* public_ = setting.releases + (number - 1) * COLUMNS;
@@ -451,8 +434,7 @@ DEVICE void make_release(const Place& place, const Setting& setting, Stream stre
     place.sync();
 }
 
-// ---------------------------------------------------------------- linear algebra
-
+// ---- linear algebra
 // What a choice is made by: w = L^-1 x or w = basis^T x, and an action's score is
 // weights.w + bonus * sqrt(sum spread w^2), plus bonus * sqrt(sum lean w^2) with RULE WIDTH.
 struct Decision {
@@ -469,20 +451,17 @@ struct Decision {
 #if !BIG
 DEVICE double factor_once(const Place&, const double* packed, double scale, double shift,
                           double*, Decision& made) {
-    double lower[DIM + 1][DIM], inverse[DIM], product = 1.0;
+    double lower[DIM + 1][DIM], inverse[DIM];
+    float log_det = 0.0f;  // to seven digits, which is as much as the bonus has
     bool positive = true;
-#pragma unroll
-    for (int i = 0; i <= DIM; i++) {
-#pragma unroll
-        for (int j = 0; j < i; j++) {
+    UNROLL for (int i = 0; i <= DIM; i++) {
+        UNROLL for (int j = 0; j < i; j++) {
             double rest = packed[i * (i + 1) / 2 + j] * scale;
-#pragma unroll
-            for (int k = 0; k < j; k++) rest -= lower[i][k] * lower[j][k];
+            UNROLL for (int k = 0; k < j; k++) rest -= lower[i][k] * lower[j][k];
             lower[i][j] = rest;
         }
         double pivot = i < DIM ? packed[i * (i + 1) / 2 + i] * scale + shift : 1.0;
-#pragma unroll
-        for (int j = 0; j < i; j++) {
+        UNROLL for (int j = 0; j < i; j++) {
             double entry = lower[i][j] * inverse[j];
             pivot -= lower[i][j] * entry;
             lower[i][j] = entry;
@@ -492,10 +471,10 @@ DEVICE double factor_once(const Place&, const double* packed, double scale, doub
         if (i == DIM) break;
         positive = positive && pivot > 0.0;
         inverse[i] = 1.0 / pivot;
-        product *= pivot;
+        if (RULE == RADIUS) log_det += __logf((float)pivot);
         made.spread[i] = (float)inverse[i];
     }
-    return positive ? log(product) : log(-1.0);
+    return positive ? (double)log_det : log(-1.0);
 }
 #else
 DEVICE double factor_once(const Place& place, const double* packed, double scale, double shift,
@@ -547,12 +526,6 @@ DEVICE double factor(const Place& place, const double* packed, double scale, dou
     return log_det;
 }
 
-#if BIG || LANES > 1
-#define UNROLL_SMALL
-#else
-#define UNROLL_SMALL _Pragma("unroll")
-#endif
-
 // Eigenvalues (left on the diagonal) and eigenvectors (columns) of a symmetric matrix: Jacobi's
 // rotations, in rows of DIM entries.
 DEVICE void diagonalise(const Place& place, double* matrix, double* vectors) {
@@ -561,17 +534,13 @@ DEVICE void diagonalise(const Place& place, double* matrix, double* vectors) {
     for (int sweep = 0; sweep < 40; sweep++) {
         double off = 0.0, on = 0.0;
         place.sync();
-        UNROLL_SMALL
-        for (int p = 0; p < DIM; p++) {
+        UNROLL_SMALL for (int p = 0; p < DIM; p++) {
             on += matrix[p * DIM + p] * matrix[p * DIM + p];
-            UNROLL_SMALL
-            for (int q = p + 1; q < DIM; q++) off += matrix[p * DIM + q] * matrix[p * DIM + q];
+            UNROLL_SMALL for (int q = p + 1; q < DIM; q++) off += matrix[p * DIM + q] * matrix[p * DIM + q];
         }
         if (off <= 1e-29 * on) break;
-        UNROLL_SMALL
-        for (int p = 0; p < DIM; p++) {
-            UNROLL_SMALL
-            for (int q = p + 1; q < DIM; q++) {
+        UNROLL_SMALL for (int p = 0; p < DIM; p++) {
+            UNROLL_SMALL for (int q = p + 1; q < DIM; q++) {
                 double across = matrix[p * DIM + q];
                 double first = matrix[p * DIM + p], second = matrix[q * DIM + q];
                 if (across == 0.0) continue;
@@ -579,8 +548,7 @@ DEVICE void diagonalise(const Place& place, double* matrix, double* vectors) {
                 double tangent = (tau >= 0.0 ? 1.0 : -1.0) / (fabs(tau) + sqrt(1.0 + tau * tau));
                 double cosine = 1.0 / sqrt(1.0 + tangent * tangent), sine = tangent * cosine;
                 place.sync();
-                UNROLL_SMALL
-                for (int k = place.lane; k < DIM; k += LANES) {
+                UNROLL_SMALL for (int k = place.lane; k < DIM; k += LANES) {
                     double left = vectors[k * DIM + p], right = vectors[k * DIM + q];
                     vectors[k * DIM + p] = cosine * left - sine * right;
                     vectors[k * DIM + q] = sine * left + cosine * right;
@@ -601,8 +569,7 @@ DEVICE void diagonalise(const Place& place, double* matrix, double* vectors) {
     place.sync();
 }
 
-// ---------------------------------------------------------------- from a release to a decision
-
+// ---- from a release to a decision
 struct Work {
     double *packed, *matrix, *vectors, *values, *along;
 };
@@ -618,8 +585,8 @@ DEVICE void unpack(const Place& place, const double* total, double divisor, doub
 DEVICE void decide_by_radius(const Place& place, const Setting& setting, const double* total,
                              const Work& work, Decision& made) {
     double log_det = factor(place, total, 1.0, setting.shift, setting.floor, work.packed, made);
-    double root = sqrt(fmax(0.0, log_det + setting.log_offset));
-    made.bonus = (float)(setting.optimism * (setting.noise_scale * root + setting.bias));
+    float root = sqrtf((float)fmax(0.0, log_det + setting.log_offset));
+    made.bonus = (float)setting.optimism * ((float)setting.noise_scale * root + (float)setting.bias);
 }
 
 // `kernels._width.region`.
@@ -665,12 +632,10 @@ DEVICE void decide_by_width(const Place& place, const Setting& setting, const do
             shift = tried;
         }
     }
-#pragma unroll
-    for (int i = BIG ? place.lane : 0; i < DIM; i += BIG ? LANES : 1) {
+    UNROLL for (int i = BIG ? place.lane : 0; i < DIM; i += BIG ? LANES : 1) {
         double value = work.matrix[i * DIM + i], inverse = 1.0 / (value + shift), along = 0.0;
         double noise = setting.variance * fmax(value + reach, 0.0) + floor + prior;
-#pragma unroll
-        for (int j = 0; j < DIM; j++) {
+        UNROLL for (int j = 0; j < DIM; j++) {
             along += work.vectors[j * DIM + i] * total[DIM * (DIM + 1) / 2 + j];
             made.lower[i * COLUMN + j] = (float)work.vectors[j * DIM + i];
         }
@@ -762,8 +727,7 @@ DEVICE void decide_by_posterior(const Place& place, const Setting& setting, cons
     double prior = setting.prior, known = 0.0;
     if (SHARING == NO_NOISE) {
         double scale = 1.0 / setting.variance;
-#pragma unroll
-        for (int i = 0; i < DIM; i++) {
+        UNROLL for (int i = 0; i < DIM; i++) {
             double gain = prior * scale * total[i * (i + 1) / 2 + i];
             known = fmax(known, gain / (1.0 + gain));
         }
@@ -803,33 +767,28 @@ DEVICE void decide(const Place& place, const Setting& setting, const double* tot
     }
 }
 
-// ---------------------------------------------------------------- choosing
-
+// ---- choosing
 // Turns a vector from the package's axes to ours, where theta is the first of them.
 DEVICE void turn(const Place& place, const World& world, float* x) {
     float product = 0.0f, square = 0.0f, mirror[DIM];
-#pragma unroll
-    for (int i = 0; i < DIM; i++) {
+    UNROLL for (int i = 0; i < DIM; i++) {
         mirror[i] = place.of(world.memory, world.size, i) - (i == 0 ? 1.0f : 0.0f);
         product += mirror[i] * x[i];
         square += mirror[i] * mirror[i];
     }
     if (!(square > 1e-12f)) return;
-#pragma unroll
-    for (int i = 0; i < DIM; i++) x[i] -= 2.0f * product / square * mirror[i];
+    UNROLL for (int i = 0; i < DIM; i++) x[i] -= 2.0f * product / square * mirror[i];
 }
 
 // The normals of a tilt: the package's own numbers where there is a table of them.
 DEVICE void tilt_normals(const Setting& setting, i64 number, int which, float* x) {
     if (!EVERY_ROUND || SHARING != NO_NOISE) {
         const float* own = setting.tilts + ((number - 1) * (TILTS / 2) + which / 2) * DIM;
-#pragma unroll
-        for (int i = 0; i < DIM; i++) x[i] = own[i];
+        UNROLL for (int i = 0; i < DIM; i++) x[i] = own[i];
     } else {
         const u64 stride = 0x9E3779B97F4A7C15ull;
         u64 position = mixed((u64)(number * TILTS + which / 2) * stride);
-#pragma unroll
-        for (int i = 0; i < DIM; i += 2) {
+        UNROLL for (int i = 0; i < DIM; i += 2) {
             float first, second;
             position += stride;
             normals(mixed(position), first, second);
@@ -843,24 +802,20 @@ DEVICE void tilt_normals(const Setting& setting, i64 number, int which, float* x
 DEVICE void round_weights(const Place& place, const Setting& setting, const World& world,
                           Stream policy, i64 number, const Decision& made, float* weights) {
     u64 from = (u64)world.round * POLICY_WORDS;
-#pragma unroll
-    for (int i = 0; i < DIM; i++) weights[i] = made.weights[i];
+    UNROLL for (int i = 0; i < DIM; i++) weights[i] = made.weights[i];
     if (RULE == POSTERIOR && made.dither > 0.0f) {
         float x[DIM];
         int which = (int)(word_at(policy, from + 1) >> 60);
         float sign = which % 2 == 0 ? made.dither : -made.dither;
         tilt_normals(setting, number, which, x);
         if (WORLD == BAND) turn(place, world, x);
-#pragma unroll
-        for (int j = 0; j < DIM; j++) {
-#pragma unroll
-            for (int i = j + 1; i < DIM; i++) x[i] -= made.lower[j * COLUMN + i] * x[j];
+        UNROLL for (int j = 0; j < DIM; j++) {
+            UNROLL for (int i = j + 1; i < DIM; i++) x[i] -= made.lower[j * COLUMN + i] * x[j];
             weights[j] += sign * made.spread[j] * x[j];
         }
     }
     if (SAMPLING) {
-#pragma unroll
-        for (int i = 0; i < DIM; i++) {
+        UNROLL for (int i = 0; i < DIM; i++) {
             float width = sqrtf(made.spread[i]) + (RULE == WIDTH ? sqrtf(made.lean[i]) : 0.0f);
             weights[i] += made.bonus * width * normal(word_at(policy, from + 3 + i));
         }
@@ -869,17 +824,14 @@ DEVICE void round_weights(const Place& place, const Setting& setting, const Worl
 
 DEVICE float score_of(const Decision& made, const float* weights, float (&x)[DIM]) {
     float estimate = 0.0f, square = 0.0f, lean = 0.0f;
-#pragma unroll
-    for (int j = 0; j < DIM; j++) {
+    UNROLL for (int j = 0; j < DIM; j++) {
         float along = x[j];
         if (RULE == WIDTH) {
             along = 0.0f;
-#pragma unroll
-            for (int i = 0; i < DIM; i++) along += made.lower[j * COLUMN + i] * x[i];
+            UNROLL for (int i = 0; i < DIM; i++) along += made.lower[j * COLUMN + i] * x[i];
             lean += made.lean[j] * along * along;
         } else {
-#pragma unroll
-            for (int i = j + 1; i < DIM; i++) x[i] -= made.lower[j * COLUMN + i] * along;
+            UNROLL for (int i = j + 1; i < DIM; i++) x[i] -= made.lower[j * COLUMN + i] * along;
         }
         estimate += weights[j] * along;
         square += made.spread[j] * along * along;
@@ -909,29 +861,24 @@ DEVICE Chosen choose(const Place& place, const Setting& setting, const World& wo
             && !(TOGETHER == 2 && k + LANES == forced)) continue;
         float tried[TOGETHER][DIM], means[TOGETHER], scores[TOGETHER];
         float kept[BIG ? 1 : DIM];
-#pragma unroll
-        for (int one = 0; one < TOGETHER; one++) {
+        UNROLL for (int one = 0; one < TOGETHER; one++) {
             int here = min(k + one * LANES, ACTIONS - 1);
             means[one] = make_action(place, world, here, tried[one]);
             if (WORLD == CLUSTERS) best = fmaxf(best, means[one]);
         }
         if (!BIG) {
-#pragma unroll
-            for (int i = 0; i < DIM; i++) kept[BIG ? 0 : i] = tried[0][i];
+            UNROLL for (int i = 0; i < DIM; i++) kept[BIG ? 0 : i] = tried[0][i];
         }
-#pragma unroll
-        for (int one = 0; one < TOGETHER; one++)
+        UNROLL for (int one = 0; one < TOGETHER; one++)
             scores[one] = forced < 0 ? score_of(made, weights, tried[one])
                                      : (k + one * LANES == forced ? 1.0f : 0.0f);
-#pragma unroll
-        for (int one = 0; one < TOGETHER; one++) {
+        UNROLL for (int one = 0; one < TOGETHER; one++) {
             if (k + one * LANES >= ACTIONS || !(scores[one] > top)) continue;
             top = scores[one];
             mean = means[one];
             action = k + one * LANES;
             if (!BIG) {
-#pragma unroll
-                for (int i = 0; i < DIM; i++) own[i] = kept[BIG ? 0 : i];
+                UNROLL for (int i = 0; i < DIM; i++) own[i] = kept[BIG ? 0 : i];
             }
         }
     }
@@ -942,14 +889,12 @@ DEVICE Chosen choose(const Place& place, const Setting& setting, const World& wo
     chosen.best = WORLD == CLUSTERS ? largest(place, best) : best;
     if (BIG && chosen.action % LANES == place.lane) mean = make_action(place, world, chosen.action, own);
 #if LANES == 1
-#pragma unroll
-    for (int i = 0; i < DIM; i++) x[i] = own[i];
+    UNROLL for (int i = 0; i < DIM; i++) x[i] = own[i];
     chosen.mean = mean;
 #else
     place.sync();
     if (chosen.action % LANES == place.lane) {
-#pragma unroll
-        for (int i = 0; i < DIM; i++) x[i] = own[i];
+        UNROLL for (int i = 0; i < DIM; i++) x[i] = own[i];
         x[DIM + 1] = mean;
     }
     place.sync();
@@ -958,11 +903,12 @@ DEVICE Chosen choose(const Place& place, const Setting& setting, const World& wo
     return chosen;
 }
 
-// ---------------------------------------------------------------- the loop
-
+// ---- the loop
 extern "C" __global__ void __launch_bounds__(BLOCK, LANES == 1 ? 512 / BLOCK : 1) play(
-    const Setting* settings, const int* setting_of, const u64* streams, double* state, double* kept,
-    i64 kept_size, const float* memory, i64 memory_size, double* regrets, i64 replicates, i64 rounds) {
+    const Setting* __restrict__ settings, const int* __restrict__ setting_of,
+    const u64* __restrict__ streams, double* __restrict__ state, double* __restrict__ kept,
+    i64 kept_size, const float* __restrict__ memory, i64 memory_size, double* __restrict__ regrets,
+    i64 replicates, i64 rounds) {
     Place place = find_place(replicates);
     if (place.replicate >= replicates) return;
     const Setting& setting = settings[setting_of[place.replicate]];
@@ -990,7 +936,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, LANES == 1 ? 512 / BLOCK : 1
     Work work = {RULE == POSTERIOR ? packed : scratch, matrix, vectors, values, along};
     Decision made = {lower, weights, spread, lean, 0.0f, 0.0f, 0.0f, false};
 
-    double scalars[SCALARS], sums[SLOTS];
+    double scalars[SCALARS], sums[SLOTS], shown[SHARING == TREE ? SLOTS : 1];
     for (int i = 0; i < SCALARS; i++) scalars[i] = place.of(state, STATE, 2 * PACKED + i);
     place.each([&](int slot, int entry, int, int) {
         sums[slot] = place.of(state, STATE, entry);
@@ -1001,14 +947,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK, LANES == 1 ? 512 / BLOCK : 1
     double regret = scalars[REGRET];
     if (round == 0) {
         due = setting.first_due;
-        make_release(place, setting, noise, kept, kept_size, 0, bartlett, sums, total);
+        if (SHARING == TREE) tree_noise(place, setting, noise, kept, kept_size, 0, bartlett, shown);
+        make_release(place, setting, noise, kept, kept_size, 0, shown, sums, total);
     }
     place.sync();
     decide(place, setting, total, round, number, work, scratch, made);
-    i64 stop = min(round + rounds, setting.last);
+    i64 stop = min(round + rounds, setting.last), next = setting.checkpoints[at];
 
     while (round < stop) {
         open_round(world, round);
+        if (EARLY) tree_noise(place, setting, noise, kept, kept_size, number + 1, bartlett, shown);
         Chosen chosen = choose(place, setting, world, policy, number, made, x);
         double reward = draw_reward(world, chosen.mean);
         regret += (double)chosen.best - (double)chosen.mean;
@@ -1018,13 +966,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK, LANES == 1 ? 512 / BLOCK : 1
         round++;
         if (EVERY_ROUND || round == due) {
             number++;
-            make_release(place, setting, noise, kept, kept_size, number, bartlett, sums, total);
+            if (SHARING == TREE && !EARLY)
+                tree_noise(place, setting, noise, kept, kept_size, number, bartlett, shown);
+            make_release(place, setting, noise, kept, kept_size, number, shown, sums, total);
             decide(place, setting, total, round, number, work, scratch, made);
             if (!EVERY_ROUND) due = (i64)setting.releases[(number - 1) * COLUMNS + DUE];
         }
-        if (round == setting.checkpoints[at]) {
+        if (round == next) {
             if (place.lane == 0) regrets[at * replicates + place.replicate] = regret;
-            at++;
+            if (round < setting.last) next = setting.checkpoints[++at];
         }
     }
     place.sync();
