@@ -105,6 +105,13 @@ Neighbours = Annotated[
         "the person took part."
     ),
 ]
+Protects = Annotated[
+    str,
+    typer.Option(
+        help="What is protected: rows (decision sets and rewards), or rewards alone, where "
+        "decision sets and actions are public (windows and tight only)."
+    ),
+]
 FailureProb = Annotated[
     float | None,
     typer.Option(
@@ -143,5 +150,9 @@ RhoMin = Annotated[
 Jobs = Annotated[
     int | None,
     counting("--jobs", about=r"Worker processes. \[default: one per core]", most=MOST_JOBS),
+]
+Device = Annotated[
+    str,
+    typer.Option(help="What plays: cpu, or cuda for a GPU (pip install 'discreet[cuda]')."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]

@@ -51,7 +51,7 @@ class Known(NamedTuple):
 class Noise(NamedTuple):
     """The noise in a release, and how much it can hold."""
 
-    gram_std: float  # off the diagonal; 0 if there is no noise
+    gram_std: float  # off the diagonal; 0 if the matrix is exact
     moment_std: float
     weight: float  # the total weight of the rows
 
@@ -115,7 +115,7 @@ def _through_noise(
                 basis[start + j, start + i] = vectors[j, i]
                 along[start + i] += vectors[j, i] * moment[start + j]
     most = noise.weight * known.square
-    if total > most:
+    if noise.gram_std > 0.0 and total > most:  # an exact matrix is what it is
         for i in range(dim):
             values[i] *= most / total
     prior = _likeliest(values, along, noise, known)
@@ -199,7 +199,12 @@ def _likeliest(values: F64, along: F64, noise: Noise, known: Known) -> float:
 
 @kernel
 def above_zero(value: float, std: float) -> float:
-    """The mean of a normal variable around ``value``, given that it is positive."""
+    """The mean of a normal variable around ``value``, given that it is positive.
+
+    Without noise it is the value, or 0 where rounding made it negative.
+    """
+    if std == 0.0:
+        return max(value, 0.0)
     at = value / std
     if at < -_FAR:
         return std / -at  # the limit of Mills' ratio
@@ -237,12 +242,30 @@ def tilt(number: int, at: int, lower: F64, firsts: I64, scale: float, out: F64) 
 
     Shapes: lower (d, d); firsts (d,); out (d,), which is filled.
     """
-    state = random.numbered(number * TILTS + at // 2)
     sign = scale if at % 2 == 0 else -scale
+    _tilt_normals(number, at // 2, out)
     for i in range(out.size):
-        out[i] = sign * random.normal(state)
+        out[i] *= sign
     linalg.forward(lower, firsts, out)
     linalg.weigh(lower, out)
+
+
+@kernel
+def _tilt_normals(number: int, pair: int, out: F64) -> None:
+    """The normals of one pair of a release's tilts."""
+    state = random.numbered(number * TILTS + pair)
+    for i in range(out.size):
+        out[i] = random.normal(state)
+
+
+@kernel
+def tilt_normals(releases: int, dim: int) -> F64:
+    """What the tilts of releases 1, 2, ... are made of, shape (J, TILTS / 2, d)."""
+    found = np.empty((releases, TILTS // 2, dim))
+    for at in range(releases):
+        for pair in range(TILTS // 2):
+            _tilt_normals(at + 1, pair, found[at, pair])
+    return found
 
 
 @kernel

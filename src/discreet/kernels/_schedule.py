@@ -55,6 +55,21 @@ def time_of(timing: Timing, number: int) -> int:
 
 
 @reproducible
+def rows_at(timing: Timing, numbers: I64, rows: I64, after: I64) -> None:
+    """Fill in how many rows releases ``numbers`` (from 1, ascending) hold, and the next of each."""
+    number, now = 1, following(timing, 0)
+    for at in range(numbers.size):
+        while number < numbers[at]:
+            if steady(timing, now):
+                now += (numbers[at] - number) * (following(timing, now) - now)
+                number = numbers[at]
+            else:
+                now = following(timing, now)
+                number += 1
+        rows[at], after[at] = now, following(timing, now)
+
+
+@reproducible
 def count(timing: Timing, horizon: int) -> int:
     """How many releases there are within a horizon."""
     releases = 0
@@ -65,6 +80,17 @@ def count(timing: Timing, horizon: int) -> int:
             return releases + (horizon - rows) // max(1, following(timing, rows) - rows)
         rows = following(timing, rows)
     return releases
+
+
+@reproducible
+def times(timing: Timing, releases: int) -> I64:
+    """How many rows each of the first releases holds, shape (J,)."""
+    found = np.empty(releases, np.int64)
+    rows = 0
+    for at in range(releases):
+        rows = following(timing, rows)
+        found[at] = rows
+    return found
 
 
 @reproducible
