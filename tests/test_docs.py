@@ -35,7 +35,8 @@ FENCE = re.compile(
     r"^(?P<indent> *)```(?P<info>[^`\n]*)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
 )
 PRINTS = re.compile(
-    r"```python\n(?P<code>[^`]*?)^```\n\nIt prints:\n\n```text\n(?P<said>.*?)^```$", re.M | re.S
+    r"```python\n(?P<code>[^`]*?)^```\n\nIt prints:\n\n```text\n(?P<said>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
 )
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 OUTSIDE = ("http://", "https://", "mailto:")

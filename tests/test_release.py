@@ -31,7 +31,9 @@ def test_the_sdist_takes_along_every_page_of_the_root() -> None:
 
 def test_the_workflow_calls_make_targets_and_the_one_script() -> None:
     text = (ROOT / ".github" / "workflows" / "checks.yml").read_text("utf-8")
-    made = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    made = set(
+        re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    )
     runs = re.findall(r"- run: (.*)$", text, re.MULTILINE)
     assert runs
     for command in runs:

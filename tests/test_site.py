@@ -31,7 +31,9 @@ def test_the_check_finds_what_is_wrong(tmp_path: Path, body: str, said: str) -> 
 
 def test_the_check_passes_what_is_right(tmp_path: Path) -> None:
     (tmp_path / "other.html").write_text('<h1 id="here">')
-    text = '<p id="a">A - b</p><a href="#a"><a href="other.html#here"><a href="https://example.org">'
+    text = (
+        '<p id="a">A - b</p><a href="#a"><a href="other.html#here"><a href="https://example.org">'
+    )
     (tmp_path / "index.html").write_text(text)
     assert check.troubles(tmp_path) == []
 

@@ -1,6 +1,6 @@
 """Check the built site: links and anchors resolve, and no page asks anything of another host.
 
-    python docs/_tools/check_site.py site
+python docs/_tools/check_site.py site
 """
 
 import re
@@ -12,7 +12,9 @@ from urllib.parse import unquote, urlsplit
 LOADS = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"), ("source", "src")}
 LOADING_LINKS = {"stylesheet", "icon", "preconnect", "preload", "dns-prefetch", "modulepreload"}
 CSS_URL = re.compile(r"url\(\s*['\"]?([^)'\"]+)|@import\s+['\"]([^'\"]+)")
-UNPARSED = re.compile(r"^(?:[-*] |\d{1,2}\. |\|.*\|$)", re.MULTILINE)  # lists and tables that were not seen
+UNPARSED = re.compile(
+    r"^(?:[-*] |\d{1,2}\. |\|.*\|$)", re.MULTILINE
+)  # lists and tables that were not seen
 
 
 class Page(HTMLParser):

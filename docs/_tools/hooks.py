@@ -61,8 +61,16 @@ def on_config(config: Any, **_: Any) -> Any:  # noqa: ANN401  # MkDocs's own typ
     reference = next(entry["Reference"] for entry in config["nav"] if "Reference" in entry)
     python = next(entry for entry in reference if isinstance(entry, dict) and "Python" in entry)
     python["Python"] = [{name: module_page(name)} for name in make_api.MODULES]
+    explanation = next(entry["Explanation"] for entry in config["nav"] if "Explanation" in entry)
+    explanation += _unnamed_pages(config["nav"])
     config["mdx_configs"]["toc"]["slugify"] = heading_anchor
     return config
+
+
+def _unnamed_pages(nav: object) -> list[str]:
+    """Pages directly in docs/ that the navigation forgot: they go to the end of Explanation."""
+    named = set(re.findall(r"[\w./-]+\.md", repr(nav)))
+    return sorted(page.name for page in DOCS.glob("*.md") if page.name not in named)
 
 
 def on_files(files: Files, *, config: Any, **_: Any) -> Files:  # noqa: ANN401

@@ -22,8 +22,8 @@ _CLI_HEAD = """# The command line
 
 Made from the program's own parser by `make api`. Every command but `serve` prints a table, or with
 `--json` one JSON object and nothing else on standard output. Long work shows its progress on
-standard error. An error is one line on standard error and exit code 2. [What the commands print](../commands.md) has examples; the words are in the
-[glossary](../glossary.md).
+standard error. An error is one line on standard error and exit code 2. [What the commands
+print](../commands.md) has examples; the words are in the [glossary](../glossary.md).
 """
 
 _HTTP_HEAD = """# HTTP and JSON

@@ -1,4 +1,6 @@
-"""Run notebooks and keep their outputs: `python docs/_tools/run_notebooks.py docs/notebooks/*.ipynb`.
+"""Run notebooks and keep their outputs.
+
+    python docs/_tools/run_notebooks.py docs/notebooks/*.ipynb
 
 Nothing else is kept: no execution times, no counts, no names of kernels of this machine.
 """

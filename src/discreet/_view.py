@@ -27,7 +27,7 @@ class View(Deciding):
     learner as it was when it was opened or last refreshed; `refresh` takes a later release. Calls
     from several threads are safe.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
         >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
@@ -108,7 +108,11 @@ class View(Deciding):
             return True
 
     def learn(self, *_: object, **__: object) -> NoReturn:
-        """Refused, and so is everything else that changes a learner."""
+        """Refused, and so is everything else that changes a learner.
+
+        Raises:
+            ReadOnlyError: always.
+        """
         raise ReadOnlyError(
             "learner",
             "is open for reading only; give rewards to the process that has it open, or use "
@@ -160,8 +164,9 @@ def open_read_only(
         RewoundStateError: the state is older than what was released from it.
         StateFileError: what is stored is damaged, or of a newer version.
         StoreError: it cannot be read.
+        ParameterError: a policy or a feature map does not fit.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
         >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)

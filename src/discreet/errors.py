@@ -50,7 +50,7 @@ class DiscreetError(Exception):
         parameter: What is at fault: an argument, a column, a file.
         advice: What is wrong with it, and what to do.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> try:
         ...     discreet.Privacy(epsilon=0, delta=1e-6)

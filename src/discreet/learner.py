@@ -53,7 +53,7 @@ class Decision:
         probability: with which the policy chooses this action, given the release and the decision
             set; None if the policy does not say.
 
-    Example:
+    Examples:
         >>> bandit = LinUCB(
         ...     Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1),
         ...     horizon=1_000,
@@ -111,7 +111,7 @@ class LinUCB:
     refused, and so is a call from a signal handler or a finalizer that interrupted another call on
     the same thread. After any error the learner is as it was before.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
         >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
@@ -513,7 +513,11 @@ class LinUCB:
         self._curator.count_clipped(sets=[actions], rewards=values)
 
     def forget(self, decision: Decision | str) -> None:
-        """Erase the action of a decision whose reward will not come."""
+        """Erase the action of a decision whose reward will not come.
+
+        Args:
+            decision: what `choose` gave, or its id.
+        """
         self._curator.forget(_id(decision))
 
     def forget_subject(self, subject: Subject) -> Forgotten:
@@ -619,7 +623,7 @@ def load(
         RewoundStateError: the state is older than what was released from it.
         StateFileError: what is stored is damaged, or of a newer version.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
         >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
@@ -661,7 +665,7 @@ def read_ledger(path: Place) -> Ledger:
         BrokenLedgerError: the ledger was altered, or is none.
         MissingFileError: there is none.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
         >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)

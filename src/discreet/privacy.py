@@ -31,7 +31,7 @@ class Privacy:
             the moment has noise. Variants `windows` and `tight` can do that. Under 'add-remove'
             a reward that does not count is one at the centre.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> discreet.Privacy(epsilon=1, delta=1e-6).contributions_per_user
         1
@@ -110,7 +110,7 @@ class Guarantee:
         record: what a person brings to a round.
         joint: whether it is about what all others see; otherwise about all that is shown.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
         >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
@@ -131,12 +131,27 @@ class Guarantee:
 
     @classmethod
     def nothing(cls, reason: str) -> "Guarantee":
-        """The honest absence of a guarantee."""
+        """The honest absence of a guarantee.
+
+        Args:
+            reason: why nothing is promised.
+
+        Returns:
+            A guarantee without numbers.
+        """
         return cls(epsilon=None, delta=None, argument=reason)
 
     @classmethod
     def meeting(cls, privacy: Privacy, argument: str) -> "Guarantee":
-        """The target, met for this reason."""
+        """The target, met for this reason.
+
+        Args:
+            privacy: the target.
+            argument: the proof in one phrase.
+
+        Returns:
+            The guarantee.
+        """
         return cls(
             epsilon=privacy.epsilon,
             delta=privacy.delta,
@@ -157,7 +172,14 @@ class Guarantee:
         return self.epsilon is not None
 
     def voided(self, reason: str) -> "Guarantee":
-        """The same mechanism with its promise withdrawn."""
+        """The same mechanism with its promise withdrawn.
+
+        Args:
+            reason: why it is withdrawn.
+
+        Returns:
+            A guarantee without numbers, about the same neighbours.
+        """
         return replace(self, epsilon=None, delta=None, argument=reason)
 
     def to_json(self) -> dict[str, Any]:

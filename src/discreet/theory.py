@@ -40,7 +40,12 @@ class NoiseBounds:
     proof of that goes): the eigenvalues of H_t lie within
     [rho_min, rho_max], and the norm of h_t with respect to the inverse of H_t is at most gamma.
 
-    Example:
+    Attributes:
+        rho_min: the least eigenvalue.
+        rho_max: the largest.
+        gamma: the bound on the norm of h_t.
+
+    Examples:
         >>> import discreet
         >>> problem = discreet.Problem(dim=5, action_norm=1, reward_bound=1, theta_norm=1)
         >>> privacy = discreet.Privacy(epsilon=1, delta=0.1)

@@ -59,13 +59,13 @@ class Budget:
         apart_epsilon: the part of epsilon set apart for mechanisms without a mu.
         apart_delta: the part of delta set apart for them.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> budget = discreet.Budget(epsilon=2, delta=1e-6)
         >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
         >>> privacy = discreet.Privacy(epsilon=1, delta=1e-7)
         >>> bandit = discreet.LinUCB(problem, horizon=1_000, privacy=privacy, budget=budget)
-        >>> 1 <= budget.epsilon_spent <= 2
+        >>> budget.spent.epsilon <= 2
         True
     """
 
@@ -331,6 +331,9 @@ class Budget:
         Args:
             entry: what `to_json` gives, or that as text.
 
+        Returns:
+            The budget.
+
         Raises:
             ParameterError: It is no such entry, or its items do not fit into it.
             FileVersionError: A newer release of discreet made it.
@@ -415,9 +418,13 @@ class Budget:
         Args:
             path: where `save` wrote it.
 
+        Returns:
+            The budget.
+
         Raises:
             MissingFileError: Nothing is there.
             CorruptFileError: What is there is no budget, or was altered.
+            StoreError: It cannot be read.
         """
         try:
             data = Path(path).read_bytes()

@@ -14,7 +14,9 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the report.", parser=path)] = Path("demo"),
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="20,000 rounds and 2 seeds: to see that it works, in seconds."),
+        typer.Option(
+            "--quick", help="20,000 rounds and 2 seeds: to see that it works, in seconds."
+        ),
     ] = False,
     jobs: Jobs = None,
     as_json: AsJson = False,

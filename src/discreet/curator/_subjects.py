@@ -51,7 +51,7 @@ class Forgotten:
         released: rows that are in a release already. They stay in the sums: what was shown cannot
             be taken back, and the noise in it is what protects them.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
         >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)

@@ -86,7 +86,7 @@ class Mechanism:
         guarantee: what this promises, and why.
         policy: the rule that a learner plays by unless another is given: 'posterior' or 'ucb'.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> problem = discreet.Problem(dim=5, action_norm=1, reward_bound=1, theta_norm=1)
         >>> privacy = discreet.Privacy(epsilon=1, delta=0.1)
@@ -325,7 +325,17 @@ class Mechanism:
         return sums.empty(arrays, np.zeros(size))
 
     def integer_sums(self, number: int = 0) -> sums.Sums:
-        """Sums in whole numbers: zeros, with room for what is held after ``number`` releases."""
+        """Sums in whole numbers: zeros, with room for what is held after ``number`` releases.
+
+        Args:
+            number: of the release after which there must be room.
+
+        Returns:
+            The arrays.
+
+        Raises:
+            ParameterError: there is no noise.
+        """
         if self.strategy is None:
             raise ParameterError("noise", "is not drawn at all, so nothing is held in steps of it")
         size = self.packed_size

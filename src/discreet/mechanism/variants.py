@@ -572,7 +572,14 @@ class Supplied:
     discreet adds them to the sums of rows and proves nothing about them: the guarantee is
     yours to state, and None unless you do.
 
-    Example:
+    Attributes:
+        perturbations: (H_t, h_t) after each number of rows.
+        bounds: what you prove about them.
+        guarantee: what you promise.
+        name: for messages and cards.
+        summary: for tables.
+
+    Examples:
         >>> import numpy as np
         >>> import discreet
         >>> bounds = discreet.NoiseBounds(rho_min=1.0, rho_max=1.0, gamma=1.0)
@@ -580,9 +587,9 @@ class Supplied:
         >>> bandit = discreet.LinUCB(
         ...     problem,
         ...     horizon=10,
-        ...     privacy=None,
-        ...     variant=discreet.Supplied(bounds=bounds),
-        ...     perturbations=lambda rows: (np.eye(2), np.zeros(2)),
+        ...     variant=discreet.Supplied(
+        ...         perturbations=lambda rows: (np.eye(2), np.zeros(2)), bounds=bounds
+        ...     ),
         ... )
         >>> bandit.guarantee.epsilon is None  # nothing was stated
         True
@@ -599,7 +606,19 @@ class Supplied:
     def mechanism(
         self, setting: Setting, privacy: Privacy | None, *, noise: str = "float"
     ) -> Mechanism:
-        """Take the bounds as stated."""
+        """Take the bounds as stated.
+
+        Args:
+            setting: problem, horizon and failure probability.
+            privacy: must be None: what is promised is yours to state.
+            noise: has no effect; nothing is drawn here.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: there is a privacy target.
+        """
         _discrete_gaussian.checked(noise)
         if privacy is not None:
             raise ParameterError(

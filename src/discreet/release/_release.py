@@ -41,7 +41,7 @@ class Release:
         weight: the total weight of its rows: their number, unless older ones count less.
         mechanism: the noise in it, its bounds and the setting, all public.
 
-    Example:
+    Examples:
         >>> import discreet
         >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
         >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
@@ -113,6 +113,9 @@ class Release:
 
         Args:
             document: what `to_json` gives, or that as text.
+
+        Returns:
+            The release.
 
         Raises:
             ParameterError: it is no release, or was altered.
