@@ -274,6 +274,8 @@ BAD = {
     "no contributions": ([*TIGHT, "--contributions=0"], "contributions"),
     "half a contribution": ([*TIGHT, "--contributions=1.5"], "--contributions"),
     "contributions, paper's noise": ([*PLAN, "--contributions=2"], "privacy"),
+    "unknown to protect": ([*TIGHT, "--protects=contexts"], "protects"),
+    "rewards, paper's noise": ([*PLAN, "--protects=rewards"], "protects"),
     "unknown neighbours": ([*TIGHT, "--neighbours=next-door"], "neighbours"),
     "neighbours, paper's noise": ([*PLAN, "--neighbours=add-remove"], "privacy"),
     "shift of ours": ([*TIGHT, "--shift=5"], "shift"),
@@ -359,6 +361,22 @@ def test_a_memory_and_a_world_that_changes_can_be_asked_for() -> None:
     assert as_json(*FEW)["memory"] is None
     both = CliRunner().invoke(app, [*asked, "--flip=5", "--turn=5"])
     assert both.exit_code != 0
+
+
+@pytest.mark.parametrize("name", ["windows", "tight"])
+def test_rewards_alone_can_be_planned_and_played(name: str) -> None:
+    options = ["--horizon=3000", "--dim=3", "--epsilon=1", "--delta=0.1", f"--variant={name}"]
+    rows = as_json("plan", *options)
+    found = as_json("plan", *options, "--protects=rewards")
+    assert found["gram_noise_std"] == 0.0
+    assert 0.0 < found["moment_noise_std"] < rows["moment_noise_std"]
+    assert found["half_gain_rows"] < rows["half_gain_rows"]
+    assert (rows["guarantee"]["protects"], found["guarantee"]["protects"]) == ("rows", "rewards")
+    assert "decision sets and actions are public" in found["guarantee"]["text"]
+    seeds = ["--seeds=2", "--jobs=1", "--rounds=200", "--protects=rewards"]
+    played = as_json("simulate", *options, *seeds)
+    assert played["guarantee"]["protects"] == "rewards"
+    assert played["pseudo_regret"]["mean"] > 0.0
 
 
 BASELINE = ["simulate", "--horizon=400", "--dim=3", "--epsilon=1", "--seeds=2", "--jobs=1"]

@@ -212,6 +212,17 @@ def test_the_width_is_hardly_wider_than_the_bound_on_the_parameter(
     assert found == pytest.approx(min(formulas.proxy(at) for at in formulas.candidates()))
 
 
+def test_a_direction_without_data_does_not_widen_the_others() -> None:
+    # The shift that is best for both directions together would be about 40,000.
+    gram = np.diag([0.0, 1e6])
+    formulas, region = Formulas(gram), by_kernel(gram, np.zeros(2))
+    known = np.array([[0.0, 1.0]])
+    alone = formulas.beta * math.sqrt(formulas.q[1, 1]) / 1e6  # what no shift would give
+    assert region.widths(known)[0] <= 1.2 * alone
+    assert formulas.widths(40_000.0, known)[0] > 3 * alone
+    assert formulas.proxy(40_000.0) < formulas.proxy(region.shift)
+
+
 def test_a_worse_shift_would_be_noticed() -> None:
     # The shift matters by far more than the precision of the tests above.
     gram = np.diag([-10.0, 30.0, 90.0, 100.0, 200.0, 300.0])

@@ -168,9 +168,7 @@ def test_rows_taken_together_are_stored_as_they_are_one_at_a_time(tmp_path: Path
     together.observe(actions, rewards)
     for action, reward in zip(actions, rewards, strict=True):
         one_by_one.learn(one_by_one.choose(action[None]), reward)
-    stored = []
-    for each in (together, one_by_one):
-        each.close()
+    stored = []  # while they are open: to close one stores sums instead
     for name in ("together", "one by one"):
         with contextlib.closing(sqlite3.connect(tmp_path / name)) as database:
             rows = database.execute(

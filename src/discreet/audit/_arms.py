@@ -50,14 +50,19 @@ class ArmTarget:
         self.delta = delta
 
     @cached_property
-    def opposite(self) -> tuple[_Shown, _Shown]:
-        """Trials of both worlds: the highest reward, and the lowest."""
-        return self._played(_HIGHEST), self._played(_LOWEST)
+    def single(self) -> tuple[_Shown, _Shown]:
+        """Trials up to the arm's first release: the highest reward, and the lowest."""
+        return self._played(_HIGHEST, 1), self._played(_LOWEST, 1)
+
+    @cached_property
+    def several(self) -> tuple[_Shown, _Shown]:
+        """Trials with several releases of the arm: the highest reward, and the lowest."""
+        return self._played(_HIGHEST, _RELEASES), self._played(_LOWEST, _RELEASES)
 
     @cached_property
     def present(self) -> tuple[_Shown, _Shown]:
-        """Trials of both worlds: the highest reward, and zero."""
-        return self.opposite[0], self._played(_NOTHING)
+        """Trials up to the arm's first release: the highest reward, and zero."""
+        return self.single[0], self._played(_NOTHING, 1)
 
     def bound(self, rates: Rates) -> EpsilonBound:
         """The epsilon that two rates prove."""
@@ -68,25 +73,25 @@ class ArmTarget:
         """What a threshold is chosen by."""
         return partial(statistics.rates_epsilon, delta=self.delta)
 
-    def _played(self, reward: float) -> _Shown:
+    def _played(self, reward: float, releases: int) -> _Shown:
         count, jobs = self.effort.trials, self.effort.jobs
         sizes = [min(_CHUNK, count - done) for done in range(0, count, _CHUNK)]
         pool = joblib.Parallel(n_jobs=min(jobs, len(sizes)))
-        parts = pool(joblib.delayed(_many)(self.make, reward, size) for size in sizes)
+        parts = pool(joblib.delayed(_many)(self.make, reward, releases, size) for size in sizes)
         means = np.concatenate([part.means for part in parts])
         return _Shown(means, [trace for part in parts for trace in part.arms])
 
 
 def first_mean(target: ArmTarget) -> EpsilonBound:
     """The first mean that is released of the arm, and a threshold."""
-    tuning, testing = _split(*(shown.means[:, 0] for shown in target.opposite))
+    tuning, testing = _split(*(shown.means[:, 0] for shown in target.single))
     rates = statistics.threshold_rates(tuning, testing, risk=target.effort.risk, score=target.score)
     return target.bound(rates)
 
 
 def all_means(target: ArmTarget) -> EpsilonBound:
     """The best linear statistic of several means of the arm: data or noise that is used twice."""
-    tuning, testing = _split(*(shown.means for shown in target.opposite))
+    tuning, testing = _split(*(shown.means for shown in target.several))
     shift = tuning.one.mean(axis=0) - tuning.other.mean(axis=0)
     rates = statistics.threshold_rates(
         *statistics.linear_statistic(tuning, testing, shift),
@@ -98,13 +103,13 @@ def all_means(target: ArmTarget) -> EpsilonBound:
 
 def arms_named(target: ArmTarget) -> EpsilonBound:
     """Which sequences of arms speak for which world."""
-    one, other = target.opposite
+    one, other = target.several
     return target.bound(statistics.trace_rates(one.arms, other.arms, risk=target.effort.risk))
 
 
 def low_bits(target: ArmTarget) -> EpsilonBound:
     """The lowest bits of the first mean against its size: what floating-point sums give away."""
-    tuning, testing = _split(*(shown.means[:, :1] for shown in target.present))
+    tuning, testing = _split(*(shown.means for shown in target.present))
     rates = statistics.low_bits_rates(tuning, testing, risk=target.effort.risk, score=target.score)
     return target.bound(rates)
 
@@ -178,8 +183,8 @@ def _split(one: F64, other: F64) -> tuple[Samples, Samples]:
     return Samples(one[:tuned], other[:tuned]), Samples(one[tuned:], other[tuned:])
 
 
-def _many(make: Make, reward: float, count: int) -> _Shown:
-    means = np.zeros((count, _RELEASES))
+def _many(make: Make, reward: float, releases: int, count: int) -> _Shown:
+    means = np.zeros((count, releases))
     return _Shown(means, [_play(make(), reward, means[trial]) for trial in range(count)])
 
 
@@ -194,7 +199,7 @@ def _play(learner: ArmLearner, reward: float, means: F64) -> str:
         if not np.isnan(shown) and shown != last:
             means[releases] = last = shown
             releases += 1
-        if releases == _RELEASES or learner.rounds >= rounds:
+        if releases == means.size or learner.rounds >= rounds:
             return "".join(map(str, named[:_NAMED]))
         named.append(learner.choose())
         learner.learn(named[-1], 0.0 if named[-1] == own else _LOWEST)

@@ -19,13 +19,13 @@ from discreet.baselines._elimination import DPSE, Elimination
 from discreet.baselines._episodes import AdaCOFUL, BatchedThompson
 from discreet.baselines._lazy import AnytimeLazyUCB, LazyDPTS
 from discreet.baselines._linear import LinearDecision, LinearLearner, LinearRule
+from discreet.baselines._linear_table import LINEAR_BASELINES, LinearBaseline, linear_rule
 from discreet.baselines._local import LocalLinUCB, ShuffleLinUCB
 from discreet.baselines._simulate import Arms, Outcome, simulate
 from discreet.baselines._simulate_linear import LinearOutcome, simulate_linear
 from discreet.baselines._switching import RareSwitching
 from discreet.baselines._table import RULES, ArmBaseline
 from discreet.baselines._ucb import DPUCB, UCB1, UpperConfidence
-from discreet.baselines.linear import LINEAR_BASELINES, LinearBaseline, linear_rule
 
 __all__ = [
     "DPIMED",

@@ -124,10 +124,10 @@ class DPKLUCB(PhasedLearner):
     Changed: rewards lie in [-1, 1] here, so the noise on a sum has scale 2/epsilon; that is their
     algorithm on (reward + 1) / 2. A mean of n rewards in m batches has the sum of m Laplace
     numbers in it, and the proof needs m to be small beside n. If first batches have one reward, it
-    is not: in simulations with epsilon 0.1 one run in a hundred, and of `DPIMED` far more, then
-    stay with a wrong arm for all of a million rounds. First batches of 32/epsilon rewards cure
-    that, and do not change what is proven for long horizons. The paper's own first batch could not
-    be checked.
+    is not: in simulations with epsilon 0.1, 7 runs in 1,000, and 71 of `DPIMED`, then stay with a
+    wrong arm for most of a million rounds. With first batches of 32/epsilon rewards it is none,
+    and one of `DPIMED` (docs/baselines.md), and nothing changes in what is proven for long
+    horizons. The paper's own first batch could not be checked.
 
     Args:
         n_arms: how many arms there are, at least 2.

@@ -151,4 +151,8 @@ Jobs = Annotated[
     int | None,
     counting("--jobs", about=r"Worker processes. \[default: one per core]", most=MOST_JOBS),
 ]
+Device = Annotated[
+    str,
+    typer.Option(help="What plays: cpu, or cuda for a GPU (pip install 'discreet[cuda]')."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]

@@ -8,7 +8,7 @@ import typer
 
 from discreet.cli import _console as console
 from discreet.cli import _shared as shared
-from discreet.cli._options import AsJson, Jobs, path
+from discreet.cli._options import AsJson, Device, Jobs, counting, path
 
 
 def reproduce(
@@ -26,7 +26,12 @@ def reproduce(
             help="Size of the experiment: smoke (does it run?), quick, or full (as in the paper)."
         ),
     ] = "quick",
+    seeds: Annotated[
+        int,
+        counting("--seeds", about="At least so many seeds in every cell. [default: the scale's]"),
+    ] = 0,
     jobs: Jobs = None,
+    device: Device = "cpu",
     backend: Annotated[
         str, typer.Option(help="What runs the workers: loky, dask or ray.")
     ] = "loky",
@@ -46,6 +51,8 @@ def reproduce(
         jobs=shared.workers(jobs),
         backend=backend,
         address=address,
+        device=device,
+        seeds=seeds,
     )
     steps = again.Steps(len(request.plan().tasks))
     try:

@@ -14,6 +14,7 @@ from discreet.cli._options import (
     Calibration,
     Contributions,
     Delta,
+    Device,
     Dim,
     Epsilon,
     FailureProb,
@@ -148,6 +149,7 @@ def simulate(
         int, counting("--first-seed", about="Seed of the first run; the next has one more.")
     ] = 0,
     jobs: Jobs = None,
+    device: Device = "cpu",
     as_json: AsJson = False,
 ) -> None:
     """Play a variant in a synthetic environment and report its pseudo-regret."""
@@ -245,7 +247,9 @@ def simulate(
             f"--actions is not used: the {env} environment has {environment.n_actions} actions"
         )
     with console.progress(len(many), played.rounds) as on_seed:
-        outcome = simulation.simulate(played, seeds=many, jobs=processes, on_seed=on_seed)
+        outcome = simulation.simulate(
+            played, seeds=many, jobs=processes, device=device, on_seed=on_seed
+        )
     found = outcome.to_json()
     if not found["complete"]:
         console.note(f"interrupted: {found['seeds']} of {outcome.asked} seeds are in the result")
@@ -254,6 +258,7 @@ def simulate(
         return
     regret = found["pseudo_regret"]
     spread = "" if regret["stderr"] is None else f" +- {regret['stderr']:.4g}"
+    workers = "a GPU" if device == "cuda" else f"{processes} workers"
     rows = [
         ("environment", f"{env}, dim {dim}, {environment.n_actions} actions" + _drift(flip, turn)),
         ("rounds", f"{played.rounds:,} of a horizon of {mechanism.setting.horizon:,}"),
@@ -262,7 +267,7 @@ def simulate(
         ("seeds", found["seeds"]),
         ("pseudo-regret", f"{regret['mean']:.6g}{spread} (standard error over seeds)"),
         ("worst seed", f"{regret['worst']:.6g}"),
-        ("rounds per second", f"{found['rounds_per_second']:,.0f} on {processes} workers"),
+        ("rounds per second", f"{found['rounds_per_second']:,.0f} on {workers}"),
     ]
     console.print_table(f"simulate: {variant}", ["what", "value"], rows)
     console.print_text(found["guarantee"]["text"])

@@ -530,8 +530,8 @@ class Curator:
     def _observations(self, observed: tuple[_F64, Sequence[object], _Owners]) -> list[Change]:
         """Decisions that are new and become rows, one after the other.
 
-        Where whole numbers are summed, rows up to the next release are one change together: it comes
-        to the same sums, and one row at a time would take several times as long.
+        Where whole numbers are summed, rows up to the next release are one change together: it
+        comes to the same sums, and one row at a time would take several times as long.
         """
         (actions, rewards, owners), sums, tail = observed, self._sums, self._tail
         self._require_rounds(len(actions), tail.rounds)

@@ -487,7 +487,7 @@ class _Encoding:
         self._many -= 1
 
     def observe(self, block: Rows) -> int:
-        """Rows whose decisions never waited, as `Records._row` writes each; their seals combined."""
+        """Rows whose decisions never waited, each as `Records._row` has it; all seals combined."""
         codec, kept, combined = self._codec, block.kept, 0
         actions, rewards = block.actions.astype(F8, copy=False).tobytes(), block.rewards.tolist()
         width = len(actions) // max(1, len(rewards))

@@ -348,7 +348,7 @@ def _how_to_read(result: DemoResult) -> str:
     return (
         f"Ratio is the mean pseudo-regret over that of {BASELINE}. rho_min is the lower bound on "
         "the eigenvalues of the regularizer that a variant's noise and shift amount to; "
-        f"{DEFAULT}, {BASELINE} and tight have neither that nor a regret theorem. Bound is what "
+        f"{DEFAULT}, {BASELINE} and tight have no such bound. Bound is what "
         "the paper's theorems "
         f"promise about the regret over all {HORIZON:,} rounds with high probability: "
         "thm:linucb-regret, or thm:linucb-gap-regret where there is a gap "

@@ -4,7 +4,7 @@ Paper: sec:expt-regret-vs-d, fig:expt1-regret-vs-time and fig:expt1-regret-vs-d.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -48,6 +48,11 @@ SIZES = {
         seeds={4: 64, 6: 64, 8: 48, 11: 48, 16: 32, 23: 16, 32: 12, 45: 8, LARGEST: 6},
     ),
 }
+
+
+def seeded(sizes: DimensionSizes, least: int) -> DimensionSizes:
+    """The same with at least so many seeds for every dimension."""
+    return replace(sizes, seeds={dim: max(least, count) for dim, count in sizes.seeds.items()})
 
 
 def cells(sizes: DimensionSizes) -> list[Play]:
@@ -271,6 +276,7 @@ EXPERIMENT = Experiment(
     ),
     sizes=SIZES,
     cells=cells,
+    seeded=seeded,
     claims=claims,
     figures=show,
     tables=tables,

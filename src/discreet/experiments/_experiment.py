@@ -227,6 +227,10 @@ def _no_cells(_sizes: object) -> tuple[Cell, ...]:
     return ()
 
 
+def _as_it_is(sizes: SizesT, _least: int) -> SizesT:
+    return sizes
+
+
 def _no_tables(_results: Results) -> tuple[Table, ...]:
     return ()
 
@@ -241,6 +245,7 @@ class Experiment(Generic[SizesT]):
         question: what it asks, and how, in a few sentences.
         sizes: how much is played at each scale, in a form of the experiment's own.
         cells: what to run at such a size, the cells that take longest first; nothing if left out.
+        seeded: a size with at least so many seeds in every cell; the same if left out.
         claims: statements and whether they hold.
         figures: what is drawn.
         tables: what is tabulated.
@@ -252,14 +257,15 @@ class Experiment(Generic[SizesT]):
     question: str
     sizes: Mapping[Scale, SizesT] = field(default_factory=dict)
     cells: Callable[[SizesT], Sequence[Cell]] = field(default=_no_cells)
+    seeded: Callable[[SizesT, int], SizesT] = field(default=_as_it_is)
     claims: Callable[[Results], Sequence[Claim]]
     figures: Callable[[Results], Sequence[Exhibit]]
     tables: Callable[[Results], Sequence[Table]] = field(default=_no_tables)
     reading: tuple[str, ...] = ()
 
-    def tasks(self, scale: Scale) -> tuple[Task, ...]:
-        """Its cells at a scale, under its name."""
-        return self.tasks_of(self.sizes[scale]) if self.sizes else ()
+    def tasks(self, scale: Scale, seeds: int = 0) -> tuple[Task, ...]:
+        """Its cells at a scale with at least so many seeds, under its name."""
+        return self.tasks_of(self.seeded(self.sizes[scale], seeds)) if self.sizes else ()
 
     def tasks_of(self, sizes: SizesT) -> tuple[Task, ...]:
         """Its cells at a size of your own, under its name."""

@@ -32,11 +32,14 @@ class Plan:
     name: str
     scale: str
     tasks: tuple[Task, ...]
+    device: str = "cpu"
 
     def manifest(self) -> dict[str, Any]:
         """What has to agree for a run to be continued."""
         keys = "\n".join(sorted(task.key for task in self.tasks))
+        device = {} if self.device == "cpu" else {"device": self.device}
         return {
+            **device,
             "format": FORMAT,
             "discreet": __version__,
             "experiment": self.name,

@@ -7,7 +7,7 @@ play beside them. Ours, not the paper's. The statements that are judged are the 
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -122,6 +122,11 @@ SIZES = {
     Scale.QUICK: PriceSizes(epsilons=EPSILONS, rounds=100_000, seeds={5: 6, 20: 2}),
     Scale.FULL: PriceSizes(epsilons=EPSILONS, rounds=TELLING, seeds={5: 24, 20: 6}),
 }
+
+
+def seeded(sizes: PriceSizes, least: int) -> PriceSizes:
+    """The same with at least so many seeds for every number of features."""
+    return replace(sizes, seeds={dim: max(least, count) for dim, count in sizes.seeds.items()})
 
 
 def cells(sizes: PriceSizes) -> list[Play]:
@@ -508,6 +513,7 @@ EXPERIMENT = Experiment(
     ),
     sizes=SIZES,
     cells=cells,
+    seeded=seeded,
     claims=claims,
     figures=show,
     tables=tables,

@@ -15,6 +15,7 @@ from discreet.experiments import _compare as compare
 from discreet.experiments import _decision_set as decision_set
 from discreet.experiments import _dimension as dimension
 from discreet.experiments import _folder as folder
+from discreet.experiments import _gpu as gpu
 from discreet.experiments import _lower_bounds as lower_bounds
 from discreet.experiments import _price as price
 from discreet.experiments import _run as running
@@ -24,6 +25,8 @@ from discreet.experiments._claims import Claim
 from discreet.experiments._experiment import Experiment, Scale
 from discreet.experiments._report import write_report
 from discreet.report._page import Provenance
+from discreet.simulation._cuda._runtime import Gpu
+from discreet.simulation._simulate import DEVICES
 
 SCALES = {scale.value: scale for scale in Scale}
 ALL = "all"
@@ -64,6 +67,8 @@ class Request:
         jobs: worker processes, where they are ours to start.
         backend: loky, dask or ray.
         address: of an existing cluster.
+        device: cpu, or cuda: then a GPU plays, and workers do only what it cannot.
+        seeds: the least number of seeds in every cell; 0 for the scale's own.
     """
 
     name: str
@@ -72,10 +77,14 @@ class Request:
     jobs: int
     backend: str = "loky"
     address: str | None = None
+    device: str = "cpu"
+    seeds: int = 0
 
     def __post_init__(self) -> None:
         """Refuse what does not exist."""
         checks.count("jobs", self.jobs)
+        checks.count("seeds", self.seeds, least=0)
+        checks.one_of("device", self.device, DEVICES)
         if self.backend not in running.BACKENDS:
             raise ParameterError(
                 "backend", f"is {self.backend!r}; give one of {', '.join(running.BACKENDS)}"
@@ -88,12 +97,14 @@ class Request:
 
     def plan(self) -> folder.Plan:
         """Every task of these experiments at this scale."""
-        tasks = [task for one in self.experiments for task in one.tasks(self.scale)]
-        return folder.Plan(name=self.name, scale=self.scale, tasks=tuple(tasks))
+        tasks = [task for one in self.experiments for task in one.tasks(self.scale, self.seeds)]
+        return folder.Plan(name=self.name, scale=self.scale, tasks=tuple(tasks), device=self.device)
 
     def command(self) -> str:
         """The command line that asks for the same."""
-        return f"discreet reproduce {self.name} --scale {self.scale} --out {self.out.name}"
+        more = f" --seeds {self.seeds}" if self.seeds else ""
+        more += "" if self.device == "cpu" else f" --device {self.device}"
+        return f"discreet reproduce {self.name} --scale {self.scale}{more} --out {self.out.name}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +182,10 @@ def reproduce(request: Request, *, on_cell: Callable[[int], None] | None = None)
     with folder.opened(request.out, plan) as kept:
         if on_cell is not None:
             on_cell(len(kept.finished))
+        if request.device == "cuda":
+            device = Gpu()
+            kept.note_start(_start(request, 1))
+            gpu.run(plan.tasks, kept, device, on_cell=on_cell)
         if len(kept.finished) < len(plan.tasks):
             with running.BACKENDS[request.backend](request.jobs, request.address) as workers:
                 kept.note_start(_start(request, workers.count))
@@ -197,5 +212,7 @@ def _start(request: Request, workers: int) -> dict[str, Any]:
         command=request.command(), started=datetime.now(UTC), seconds=0.0, workers=workers
     )
     facts = {**origin.to_json(), "backend": request.backend, "address": request.address}
+    if request.device != "cpu":
+        facts["device"] = request.device
     del facts["seconds"]  # it has only begun; every cell has its own
     return facts

@@ -4,7 +4,7 @@ Paper: sec:expt-gap-shift, fig:expt3-gap-shift.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -65,6 +65,11 @@ SIZES = {
         compared=8,
     ),
 }
+
+
+def seeded(sizes: ShiftsSizes, least: int) -> ShiftsSizes:
+    """The same with at least so many seeds for every point."""
+    return replace(sizes, seeds=max(least, sizes.seeds))
 
 
 def cells(sizes: ShiftsSizes) -> list[Play]:
@@ -261,6 +266,7 @@ EXPERIMENT = Experiment(
     ),
     sizes=SIZES,
     cells=cells,
+    seeded=seeded,
     claims=claims,
     figures=show,
     tables=tables,

@@ -3,7 +3,7 @@
 Paper: sec:expt-regret-time, fig:expt2-regret-time. `DEMO` is its size for `discreet demo`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from discreet.experiments._claims import (
     Claim,
@@ -77,6 +77,16 @@ SIZES = {
 DEMO = VariantsSizes(rounds=1_000_000, seeds=8, points=None)
 # To see that everything works: some seconds, and nothing to conclude from.
 DEMO_QUICK = VariantsSizes(rounds=20_000, seeds=2, points=None)
+
+
+def seeded(sizes: VariantsSizes, least: int) -> VariantsSizes:
+    """The same with at least so many seeds for every contender, long runs included."""
+    return replace(
+        sizes,
+        seeds=max(least, sizes.seeds),
+        more={label: max(least, count) for label, count in sizes.more.items()},
+        long_seeds=max(least, sizes.long_seeds) if sizes.long_seeds else 0,
+    )
 
 
 def cells(sizes: VariantsSizes) -> list[Play]:
@@ -352,6 +362,7 @@ EXPERIMENT = Experiment(
     ),
     sizes=SIZES,
     cells=cells,
+    seeded=seeded,
     claims=claims,
     figures=show,
     tables=tables,

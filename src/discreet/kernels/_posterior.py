@@ -242,12 +242,30 @@ def tilt(number: int, at: int, lower: F64, firsts: I64, scale: float, out: F64) 
 
     Shapes: lower (d, d); firsts (d,); out (d,), which is filled.
     """
-    state = random.numbered(number * TILTS + at // 2)
     sign = scale if at % 2 == 0 else -scale
+    _tilt_normals(number, at // 2, out)
     for i in range(out.size):
-        out[i] = sign * random.normal(state)
+        out[i] *= sign
     linalg.forward(lower, firsts, out)
     linalg.weigh(lower, out)
+
+
+@kernel
+def _tilt_normals(number: int, pair: int, out: F64) -> None:
+    """The normals of one pair of a release's tilts."""
+    state = random.numbered(number * TILTS + pair)
+    for i in range(out.size):
+        out[i] = random.normal(state)
+
+
+@kernel
+def tilt_normals(releases: int, dim: int) -> F64:
+    """What the tilts of releases 1, 2, ... are made of, shape (J, TILTS / 2, d)."""
+    found = np.empty((releases, TILTS // 2, dim))
+    for at in range(releases):
+        for pair in range(TILTS // 2):
+            _tilt_normals(at + 1, pair, found[at, pair])
+    return found
 
 
 @kernel

@@ -83,6 +83,17 @@ def count(timing: Timing, horizon: int) -> int:
 
 
 @reproducible
+def times(timing: Timing, releases: int) -> I64:
+    """How many rows each of the first releases holds, shape (J,)."""
+    found = np.empty(releases, np.int64)
+    rows = 0
+    for at in range(releases):
+        rows = following(timing, rows)
+        found[at] = rows
+    return found
+
+
+@reproducible
 def milestones(timing: Timing, ratio: float, most: int, numbers: I64, rows: I64) -> int:
     """Some releases, each with at least ``ratio`` more rows than the one before, from the first on.
 

@@ -264,6 +264,37 @@ def figures_at(known: Filter, timing: schedule.Timing, numbers: I64) -> F64:
     return found
 
 
+(
+    KEPT,  # how much of the window before stays
+    ENLARGED,  # how much larger than one draw the noise of the window is
+    GAIN,  # how far the rate follows a surprise
+    LAG_GAIN,  # how far the lag does
+    HELD,  # the profile summed up in the window
+    SIZE,  # what turns the rate into a sum of rows
+    COURSE_SPREAD,
+    COURSE_WEIGHT,
+) = range(8)
+
+
+@reproducible
+def course(known: Filter, timing: schedule.Timing, releases: int) -> F64:
+    """All that `step` works out of public numbers, for the first releases, a row each."""
+    found = np.empty((releases, 8))
+    figures = np.zeros(FIGURES if known.memory == NEVER else FORGETTING)
+    before, rows = 0, schedule.following(timing, 0)
+    for at in range(releases):
+        after = schedule.following(timing, rows)
+        times = Step(before, rows, after)
+        found[at, GAIN], found[at, LAG_GAIN] = _advance(known, times, figures)
+        found[at, SIZE] = _rescale(known, figures)
+        found[at, KEPT] = decay(times, known.memory)
+        found[at, ENLARGED] = enlarged(rows, after, known.memory)
+        found[at, HELD] = figures[_PROFILE]
+        found[at, COURSE_SPREAD], found[at, COURSE_WEIGHT] = figures[SPREAD], figures[WEIGHT]
+        before, rows = rows, after
+    return found
+
+
 def sizes(figures: F64) -> F64:
     """How large figures with a memory can be, judging by those that do not vanish; same shape."""
     held, found = figures[_PROFILE], np.abs(figures)

@@ -148,13 +148,13 @@ class Deciding(ABC):
         """
         sets = self._rows(actions, context)
         places = offered(len(sets), among, exclude)
-        found = self._probabilities(sets, among, exclude)
-        means = sets @ _centre(self.release)
+        found = self._probabilities(sets, among, exclude).tolist()
+        means = (sets @ _centre(self.release)).tolist()
         order = sorted(
             range(len(sets)) if places is None else places.tolist(),
             key=lambda place: (-found[place], -means[place], place),
         )
-        return [Choice(place, found.item(place)) for place in order]
+        return [Choice(place, found[place]) for place in order]
 
     def estimate(
         self,

@@ -147,8 +147,8 @@ class UCB:
     """The action with the largest upper confidence bound. Paper: alg:linucb.
 
     That is theta.x + optimism * beta_t * ||x||_{V^-1} with the paper's ellipsoid. With
-    ``optimism`` 1 the confidence statements, and with the paper's variants the regret theorems,
-    apply; 0 is the greedy rule.
+    ``optimism`` 1 the confidence statements, and with the paper's variants and `tight` the regret
+    theorems, apply; 0 is the greedy rule.
 
     Attributes:
         optimism: the multiple of the confidence radius that is used.

@@ -29,6 +29,8 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 
+DEVICES = ("cpu", "cuda")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation:
@@ -172,9 +174,10 @@ def simulate(
     *,
     seeds: Iterable[int],
     jobs: int = 1,
+    device: str = "cpu",
     on_seed: Callable[[int], None] | None = None,
 ) -> Outcome:
-    """Play every seed, on ``jobs`` processes.
+    """Play every seed, on ``jobs`` processes or on a GPU.
 
     An interrupt (Ctrl-C) ends it early; the seeds that are finished by then are the outcome.
 
@@ -182,18 +185,25 @@ def simulate(
         simulation: what to play.
         seeds: whole numbers from 0, each a world and a learner of its own.
         jobs: worker processes; results are the same for any number.
+        device: 'cpu', or 'cuda' for a GPU (docs/gpu.md), where ``jobs`` has no meaning: worlds are
+            those of the same seeds, all that happens in them is drawn anew.
         on_seed: called with the number of seeds done whenever one ends.
 
     Returns:
         The pseudo-regret over time of every seed that was played.
 
     Raises:
-        ParameterError: if there are no seeds, or one of them is no whole number from 0.
+        ParameterError: if there are no seeds, or one of them is no whole number from 0, or the
+            GPU cannot play this.
+        BackendError: if there is no GPU, or the extra ``cuda`` is missing.
     """
+    checks.one_of("device", device, DEVICES)
     wanted = [checks.count("seeds", seed, least=0) for seed in seeds]
     if not wanted:
         raise ParameterError("seeds", "is empty; give at least one seed")
     jobs = checks.count("jobs", jobs)
+    if device == "cuda":
+        return _simulate_on_gpu(simulation, wanted, on_seed)
     _run(simulation, 0, np.array([1]))  # compile, or load what was compiled before
     start = time.perf_counter()
     pool = joblib.Parallel(n_jobs=min(jobs, len(wanted)), return_as="generator")
@@ -212,6 +222,24 @@ def simulate(
         seeds=wanted[: len(regrets)],
         rounds=simulation.checkpoints(),
         regrets=np.array(regrets),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _simulate_on_gpu(
+    simulation: Simulation, seeds: list[int], on_seed: Callable[[int], None] | None
+) -> Outcome:
+    from discreet.simulation._cuda import _play as gpu  # noqa: PLC0415  # it needs this module
+    from discreet.simulation._cuda._runtime import Gpu  # noqa: PLC0415
+
+    device, start = Gpu(), time.perf_counter()
+    played, regrets = gpu.played(device, simulation, seeds, on_seed=on_seed)
+    return Outcome(
+        simulation=simulation,
+        asked=len(seeds),
+        seeds=played,
+        rounds=simulation.checkpoints(),
+        regrets=regrets,
         seconds=time.perf_counter() - start,
     )
 

@@ -17,8 +17,6 @@ from discreet.baselines._switching import RareSwitching
 from discreet.privacy import Privacy
 from discreet.problem import Problem
 
-__all__ = ["LINEAR_BASELINES", "LinearBaseline", "linear_rule"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LinearBaseline:

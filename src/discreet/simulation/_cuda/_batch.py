@@ -1,0 +1,176 @@
+"""Replicates of one shape that are under way on a device, some rounds at a time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.simulation._cuda._plan import ADDRESSES, SMALL_DIM, F64, Plan, Shape, seed_numbers
+
+_SCALARS = 5  # of a replicate's state; see rounds.cu
+_FEW, _SOME = 24, 150  # replicates for each processor up to which 32 and 4 lanes are fastest
+_BLOCK = 128
+
+
+class Buffer(Protocol):
+    """Memory of a device."""
+
+    @property
+    def address(self) -> int:
+        """Where it is."""
+
+    def read(self, dtype: type, shape: tuple[int, ...]) -> NDArray[Any]:
+        """A copy of what it holds."""
+
+
+class Stream(Protocol):
+    """Work of a device that is done in order."""
+
+    def launch(self, function: Any, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401
+        """Start a kernel; returns at once."""
+
+    def busy(self) -> bool:
+        """Whether it is not done yet."""
+
+    def wait(self) -> None:
+        """Until it is done."""
+
+    def seconds(self) -> float:
+        """How long the last launch took on the device."""
+
+
+class Device(Protocol):
+    """What can play: see `_runtime`."""
+
+    @property
+    def processors(self) -> int:
+        """How many multiprocessors it has."""
+
+    def compiled(self, macros: dict[str, int]) -> Any:  # noqa: ANN401  # its own type
+        """The kernel for one shape."""
+
+    def prepare(self, shapes: Sequence[dict[str, int]]) -> None:
+        """Compile for several shapes at the same time."""
+
+    def put(self, array: NDArray[Any]) -> Buffer:
+        """A copy on the device."""
+
+    def zeros(self, size: int) -> Buffer:
+        """So many bytes of zeros."""
+
+    def stream(self) -> Stream:
+        """A new one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replicates:
+    """Seeds of one setting.
+
+    Attributes:
+        plan: the setting.
+        seeds: which.
+    """
+
+    plan: Plan
+    seeds: Sequence[int]
+
+
+def lanes_for(shape: Shape, replicates: int, processors: int) -> int:
+    """How many threads play one replicate: more if there are few, so that none is idle."""
+    if shape.dim > SMALL_DIM:
+        return 256 if shape.actions >= 512 else 128  # noqa: PLR2004
+    if replicates <= _FEW * processors:
+        return 32
+    return 4 if replicates <= _SOME * processors else 1
+
+
+class Batch:
+    """All replicates of one shape on a device."""
+
+    def __init__(self, device: Device, parts: Sequence[Replicates], lanes: int = 0) -> None:
+        """Send everything there; ``lanes`` 0 to choose them by the number of replicates."""
+        self.parts = tuple(parts)
+        shape = self.parts[0].plan.shape
+        self.shape, self.replicates = shape, sum(len(part.seeds) for part in self.parts)
+        self.lanes = lanes or lanes_for(shape, self.replicates, device.processors)
+        self.rounds = max(part.plan.rounds for part in self.parts)
+        self.played = 0
+        self._block = max(self.lanes, _BLOCK)
+        self._kernel = device.compiled(macros(shape, self.lanes))
+        self._stream = device.stream()
+        self._points = max(len(part.plan.checkpoints) for part in self.parts)
+        self._send(device)
+
+    def _send(self, device: Device) -> None:
+        owned: list[Buffer] = []
+        settings = np.concatenate([part.plan.record for part in self.parts])
+        for at, part in enumerate(self.parts):
+            for name in ADDRESSES:
+                owned.append(device.put(part.plan.tables[name]))
+                settings[name][at] = owned[-1].address
+        counts = [len(part.seeds) for part in self.parts]
+        numbers = [seed_numbers(part.plan, seed) for part in self.parts for seed in part.seeds]
+        worlds = np.array([world for _, world in numbers])
+        kept = max(part.plan.kept for part in self.parts)
+        state = 2 * self.shape.packed + _SCALARS
+        arguments = (
+            device.put(settings),
+            device.put(np.repeat(np.arange(len(counts), dtype=np.int32), counts)),
+            device.put(np.array([states for states, _ in numbers])),
+            device.zeros(8 * state * self.replicates),
+            device.zeros(8 * kept * self.replicates),
+            kept,
+            device.put(np.ascontiguousarray(worlds.T) if self.lanes == 1 else worlds),
+            worlds.shape[1],
+            device.zeros(8 * self._points * self.replicates),
+            self.replicates,
+        )
+        self._arguments, self._tables, self._regrets = arguments, owned, arguments[8]
+
+    @property
+    def done(self) -> bool:
+        """Whether all rounds are played, or will be when the last launch is done."""
+        return self.played >= self.rounds
+
+    def advance(self, rounds: int) -> None:
+        """Start some more rounds of every replicate that has any left."""
+        blocks = -(-self.replicates * self.lanes // self._block)
+        self._stream.launch(self._kernel, blocks, self._block, (*self._arguments, rounds))
+        self.played = min(self.played + rounds, self.rounds)
+
+    def busy(self) -> bool:
+        """Whether rounds are being played."""
+        return self._stream.busy()
+
+    def seconds(self) -> float:
+        """How long the last launch took, on the device's own clock."""
+        return self._stream.seconds()
+
+    def regrets(self) -> list[F64]:
+        """For each part the pseudo-regret so far, shape (seeds, its checkpoints)."""
+        self._stream.wait()
+        every = self._regrets.read(np.float64, (self._points, self.replicates)).T
+        found, start = [], 0
+        for part in self.parts:
+            count, points = len(part.seeds), len(part.plan.checkpoints)
+            found.append(every[start : start + count, :points].copy())
+            start += count
+        return found
+
+
+def macros(shape: Shape, lanes: int) -> dict[str, int]:
+    """What `rounds.cu` is compiled with."""
+    return {
+        "DIM": shape.dim,
+        "ACTIONS": shape.actions,
+        "LANES": lanes,
+        "BLOCK": max(lanes, _BLOCK),
+        "RULE": shape.rule,
+        "SHARING": shape.sharing,
+        "WORLD": shape.world,
+        "WISHART": int(shape.wishart),
+        "SAMPLING": int(shape.sampling),
+        "EVERY_ROUND": int(shape.every_round),
+    }

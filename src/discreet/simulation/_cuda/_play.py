@@ -1,0 +1,177 @@
+"""Everything that is asked for, on a device: shapes side by side, each some rounds at a time.
+
+Between the parts of a run an interrupt is heard and progress is told.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.simulation._cuda._batch import Batch, Device, Replicates, lanes_for, macros
+from discreet.simulation._cuda._plan import F64, Shape, plan
+from discreet.simulation._simulate import Simulation
+
+_PART = 0.25  # seconds that a launch should take,
+_LONG_PART = 2.0  # or, while others are still to be compiled
+_FIRST = 2_000  # rounds of the first
+_PAUSE = 0.002  # seconds between looks at the device
+_MOST = 512  # replicates for each processor in one batch: so many fit at a time
+
+Share = Callable[[float], None]
+
+
+def play(
+    device: Device, wanted: Sequence[Replicates], *, on_share: Share | None = None
+) -> Iterator[tuple[int, Sequence[int], F64]]:
+    """Play all seeds of all settings.
+
+    Args:
+        device: where.
+        wanted: settings, each with its seeds.
+        on_share: hears now and then which share of all rounds has been played.
+
+    Yields:
+        The place of a setting in ``wanted``, some of its seeds, and their pseudo-regret at its
+        checkpoints, shape (seeds, checkpoints), as soon as a batch is done.
+    """
+    total = sum(len(part.seeds) * part.plan.rounds for part in wanted)
+    most, finished = _MOST * device.processors, 0.0
+    waiting, under_way = _grouped(wanted, most), list[_UnderWay]()
+    device.prepare([group.macros(device) for group in waiting])
+    while waiting or under_way:
+        held = sum(one.batch.replicates for one in under_way)
+        if waiting and (not under_way or held + waiting[0].replicates <= most):
+            under_way.append(_UnderWay(device, waiting.pop(0)))
+        for one in list(under_way):
+            if one.batch.busy():
+                continue
+            if not one.batch.done:
+                one.advance(_LONG_PART if waiting else _PART)
+                continue
+            under_way.remove(one)
+            finished += one.rounds_played()
+            yield from one.results()
+        if on_share is not None:
+            ready = finished + sum(one.rounds_played() for one in under_way)
+            on_share(min(1.0, ready / total))
+        time.sleep(_PAUSE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Group:
+    """Seeds of settings of one shape, and the places of those settings in what is wanted."""
+
+    places: list[int]
+    parts: list[Replicates]
+
+    @property
+    def replicates(self) -> int:
+        return sum(len(part.seeds) for part in self.parts)
+
+    @property
+    def rounds(self) -> int:
+        return max(part.plan.rounds for part in self.parts)
+
+
+    def macros(self, device: Device) -> dict[str, int]:
+        shape = self.parts[0].plan.shape
+        return macros(shape, lanes_for(shape, self.replicates, device.processors))
+
+
+class _UnderWay:
+    """A group on the device."""
+
+    def __init__(self, device: Device, group: _Group) -> None:
+        self._group, self._pace = group, 0
+        self.batch = Batch(device, group.parts)
+
+    def advance(self, seconds: float) -> None:
+        """Start a launch that takes about so long, by how long the last one took."""
+        last, self._pace = self._pace, _FIRST
+        if last:
+            faster = seconds / max(1e-6, self.batch.seconds())
+            self._pace = max(1, int(last * min(4.0, faster)))
+        self.batch.advance(self._pace)
+
+    def rounds_played(self) -> float:
+        played = (
+            len(part.seeds) * min(self.batch.played, part.plan.rounds) for part in self._group.parts
+        )
+        return float(sum(played))
+
+    def results(self) -> Iterator[tuple[int, Sequence[int], F64]]:
+        group = self._group
+        for place, part, found in zip(group.places, group.parts, self.batch.regrets(), strict=True):
+            yield place, part.seeds, found
+
+
+def _grouped(wanted: Sequence[Replicates], most: int) -> list[_Group]:
+    """Settings of the same shape together, ``most`` seeds at a time, the longest runs first."""
+    shapes: dict[Shape, list[tuple[int, Replicates]]] = {}
+    for place, part in enumerate(wanted):
+        shapes.setdefault(part.plan.shape, []).append((place, part))
+    found = []
+    for members in shapes.values():
+        members.sort(key=lambda member: -member[1].plan.rounds)
+        found += [
+            _Group(places=[place for place, _ in some], parts=[part for _, part in some])
+            for some in _filled(members, most)
+        ]
+    return sorted(found, key=lambda group: -group.rounds)
+
+
+def _filled(
+    members: list[tuple[int, Replicates]], most: int
+) -> Iterator[list[tuple[int, Replicates]]]:
+    """Members in groups of at most ``most`` seeds; a member may be in several."""
+    group: list[tuple[int, Replicates]] = []
+    room = most
+    for place, part in members:
+        start = 0
+        while start < len(part.seeds):
+            seeds = part.seeds[start : start + room]
+            group.append((place, Replicates(plan=part.plan, seeds=seeds)))
+            start, room = start + len(seeds), room - len(seeds)
+            if room == 0:
+                yield group
+                group, room = [], most
+    if group:
+        yield group
+
+
+def played(
+    device: Device,
+    simulation: Simulation,
+    seeds: Sequence[int],
+    *,
+    on_seed: Callable[[int], None] | None = None,
+) -> tuple[list[int], F64]:
+    """Play seeds of one simulation; an interrupt ends it early.
+
+    Args:
+        device: where.
+        simulation: what to play.
+        seeds: which.
+        on_seed: hears how many seeds are done, as a share of all their rounds.
+
+    Returns:
+        The seeds that were played, and their pseudo-regret, shape (S, checkpoints).
+    """
+
+    def on_share(share: float) -> None:
+        if on_seed is not None:
+            on_seed(int(share * len(seeds)))
+
+    wanted = [Replicates(plan=plan(simulation, simulation.checkpoints()), seeds=seeds)]
+    done: list[int] = []
+    regrets: list[F64] = []
+    try:
+        for _, some, found in play(device, wanted, on_share=on_share):
+            done.extend(some)
+            regrets.append(found)
+    except KeyboardInterrupt:
+        if not done:
+            raise
+    return done, np.concatenate(regrets)

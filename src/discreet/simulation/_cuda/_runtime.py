@@ -1,0 +1,111 @@
+"""The only module that talks to a GPU: through CuPy, and NVIDIA's compiler at run time.
+
+What is compiled is kept in CuPy's cache on disk.
+"""
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import BackendError
+
+SOURCE = Path(__file__).with_name("rounds.cu")
+_OPTIONS = ("--std=c++17", "--use_fast_math")  # the latter is about float32 alone
+
+
+class _Buffer:
+    def __init__(self, array: Any) -> None:  # noqa: ANN401  # CuPy's
+        self._array = array
+
+    @property
+    def address(self) -> int:
+        return int(self._array.data.ptr)
+
+    def read(self, dtype: type, shape: tuple[int, ...]) -> NDArray[Any]:
+        return np.asarray(self._array.get()).view(dtype).reshape(shape)
+
+
+class _Stream:
+    def __init__(self, cupy: Any) -> None:  # noqa: ANN401
+        self._stream = cupy.cuda.Stream(non_blocking=True)
+        self._start, self._end = cupy.cuda.Event(), cupy.cuda.Event()
+        self._between = cupy.cuda.get_elapsed_time
+        self._arrived = cupy.cuda.Device().synchronize
+        self._fresh = True
+
+    def launch(self, function: Any, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401
+        given = tuple(
+            np.uint64(one.address) if isinstance(one, _Buffer) else np.int64(one)
+            for one in arguments
+        )
+        if self._fresh:  # what was sent may still be on its way
+            self._arrived()
+            self._fresh = False
+        self._start.record(self._stream)
+        function((blocks,), (threads,), given, stream=self._stream)
+        self._end.record(self._stream)
+
+    def busy(self) -> bool:
+        return not self._end.done
+
+    def wait(self) -> None:
+        self._end.synchronize()
+
+    def seconds(self) -> float:
+        self._end.synchronize()
+        return float(self._between(self._start, self._end)) / 1000
+
+
+class Gpu:
+    """The first GPU of this machine."""
+
+    def __init__(self) -> None:
+        """Find it, or say what is missing."""
+        try:
+            import cupy  # noqa: PLC0415  # an extra
+        except ImportError:
+            raise BackendError(
+                "device",
+                "cuda needs CuPy, which is not installed; run pip install 'discreet[cuda]'",
+            ) from None
+        try:
+            count = cupy.cuda.runtime.getDeviceCount()
+        except cupy.cuda.runtime.CUDARuntimeError:
+            count = 0
+        if count == 0:
+            raise BackendError("device", "is cuda, but no GPU is found here; use --device cpu")
+        self._cupy = cupy
+        self._kernels: dict[str, Any] = {}
+        self.processors = int(cupy.cuda.Device().attributes["MultiProcessorCount"])
+
+    def compiled(self, macros: dict[str, int]) -> Any:  # noqa: ANN401
+        """The kernel for one shape, from the cache on disk if it was compiled before."""
+        key = repr(macros)
+        if key not in self._kernels:
+            self._cupy.cuda.Device().use()  # also in a thread that has not met it yet
+            options = _OPTIONS + tuple(f"-D{name}={value}" for name, value in macros.items())
+            module = self._cupy.RawModule(code=SOURCE.read_text(encoding="utf-8"), options=options)
+            self._kernels[key] = module.get_function("play")
+        return self._kernels[key]
+
+    def prepare(self, shapes: Sequence[dict[str, int]]) -> None:
+        """Compile for several shapes at the same time."""
+        with ThreadPoolExecutor(max(1, min(len(shapes), os.cpu_count() or 1))) as threads:
+            list(threads.map(self.compiled, shapes))
+
+    def put(self, array: NDArray[Any]) -> _Buffer:
+        """A copy on the device."""
+        return _Buffer(self._cupy.asarray(np.ascontiguousarray(array).view(np.uint8).reshape(-1)))
+
+    def zeros(self, size: int) -> _Buffer:
+        """So many bytes of zeros."""
+        return _Buffer(self._cupy.zeros(size, dtype=np.uint8))
+
+    def stream(self) -> _Stream:
+        """A new one."""
+        return _Stream(self._cupy)
