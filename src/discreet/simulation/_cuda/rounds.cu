@@ -44,7 +44,8 @@ typedef long long i64;
 
 #define TILTS 16
 #define BAND_CELLS 128
-#define SHIFTS 64
+#define SHIFTS 16  // candidates for the shift, and the largest over the smallest
+#define SPAN 4.0
 #define LEAST_KNOWN 0.01
 
 #if LANES == 1
@@ -599,26 +600,25 @@ DEVICE void decide_by_width(const Place& place, const Setting& setting, const do
     diagonalise(place, work.matrix, work.vectors);
     double floor = moment_std * moment_std + 2.0 * norm * norm * gram_std * gram_std;
     double prior = setting.prior * (setting.variance * reach + floor);
-    double square = 2.0 * public_[LOG_TAIL], least = work.matrix[0], most = 0.0;
+    double square = 2.0 * public_[LOG_TAIL], least = work.matrix[0];
+    for (int i = 0; i < DIM; i++) {
+        double value = work.matrix[i * DIM + i];
+        square += log((setting.variance * fmax(value + reach, 0.0) + floor + prior) / prior);
+        least = fmin(least, value);
+    }
+    bool known = true;
     for (int i = 0; i < DIM; i++) {
         double value = work.matrix[i * DIM + i];
         double noise = setting.variance * fmax(value + reach, 0.0) + floor + prior;
-        square += log(noise / prior);
-        least = fmin(least, value);
-        most = fmax(most, noise);
+        known &= norm * value >= sqrt(square * noise);
     }
-    double lowest = reach / 400.0;
-    double highest = fmax(20.0 * reach, 30.0 * sqrt(square * most) / norm);
-    double factor = exp(log(highest / lowest) / (SHIFTS - 1)), step = lowest, best = 1e300;
-    double shift = 0.0;
-    for (int candidate = -1; candidate < SHIFTS; candidate++) {
-        double tried = 0.0;
-        if (candidate >= 0) {
-            tried = fmax(0.0, -least) + step;
-            step *= factor;
-        } else if (!(least > lowest)) {
-            continue;
-        }
+    double empty = setting.variance * reach + floor + prior;  // as in `smallest_shift`
+    double blank = 2.0 * public_[LOG_TAIL] + DIM * log(empty / prior);
+    double half = 0.5 * blank * setting.variance / norm;
+    double tried = reach + fmax(reach, (half + sqrt(half * half + blank * empty)) / norm);
+    tried += fmax(0.0, -least - reach);
+    double factor = exp(log(SPAN) / (SHIFTS - 1)), best = 1e300, shift = 0.0;
+    for (int candidate = 0; candidate < SHIFTS && !known; candidate++) {
         double variance = 0.0, lean = 0.0;
         for (int i = 0; i < DIM; i++) {
             double value = work.matrix[i * DIM + i], inverse = 1.0 / (value + tried);
@@ -631,6 +631,7 @@ DEVICE void decide_by_width(const Place& place, const Setting& setting, const do
             best = width;
             shift = tried;
         }
+        tried *= factor;
     }
     UNROLL for (int i = BIG ? place.lane : 0; i < DIM; i += BIG ? LANES : 1) {
         double value = work.matrix[i * DIM + i], inverse = 1.0 / (value + shift), along = 0.0;
