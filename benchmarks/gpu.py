@@ -11,6 +11,7 @@ docs/gpu.md says what came of it.
 
 import argparse
 import json
+import lzma
 import sys
 import time
 from collections.abc import Iterator
@@ -144,7 +145,7 @@ def agreement(path: Path, lanes: tuple[int, ...], *, every_lane: bool) -> None:
     )
 
 
-_GRID = ((132, 32), (1_056, 32), (8_448, 4), (64_000, 1))
+_GRID = ((132, 32), (1_056, 32), (4_224, 4), (8_448, 4), (64_000, 1))
 
 
 def speed(budget: float, names: list[str]) -> None:
@@ -196,13 +197,21 @@ def experiments(out: Path, seeds: int) -> None:
     tasks = [task for request in requests for task in request.plan().tasks]
     print(f"{len(tasks)} cells, planned in {time.perf_counter() - start:.1f} s", flush=True)
     start = time.perf_counter()
-    on_gpu.run(tasks, kept, gpu, on_cell=lambda done: print(
-        f"{time.perf_counter() - start:6.1f} s: {done} cells", flush=True))
+    try:
+        on_gpu.run(tasks, kept, gpu, on_cell=lambda done: print(
+            f"{time.perf_counter() - start:6.1f} s: {done} cells", flush=True))
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    out.mkdir(parents=True, exist_ok=True)
+    with lzma.open(out / "cells.jsonl.xz", "wt", preset=1) as file:
+        file.writelines(json.dumps(cell.to_json()) + "\n" for cell in kept.finished.values())
     total = sum(cell.settings["rounds"] for cell in kept.finished.values())
     seconds = time.perf_counter() - start
     print(f"{total:.3e} rounds in {seconds:.1f} s, {total / seconds:.2e} a second", flush=True)
     for request in requests:
         plan_ = request.plan()
+        if any(task.key not in kept.finished for task in plan_.tasks):
+            continue
         with folder.opened(request.out, plan_) as own:
             for task in plan_.tasks:
                 own.add(kept.finished[task.key])

@@ -7,7 +7,7 @@ from discreet import _checks as checks
 from discreet import _tables
 from discreet.errors import ParameterError
 
-PROTECTS = ("rows", "rewards")
+_PROTECTS = ("rows", "rewards")
 """What can be protected: decision sets and rewards, or rewards alone."""
 
 _REWARD = "reward"  # what a person brings if all else is public
@@ -54,7 +54,7 @@ class Privacy:
         checks.within("contributions_per_user", rounds, 1, 10**9)
         object.__setattr__(self, "contributions_per_user", rounds)
         checks.one_of("neighbours", self.neighbours, ("replacement", "add-remove"))
-        checks.one_of("protects", self.protects, PROTECTS)
+        checks.one_of("protects", self.protects, _PROTECTS)
 
     def require_rows(self, what: str) -> None:
         """Refuse a target for rewards alone.

@@ -133,7 +133,8 @@ def test_a_plan_of_ours_has_its_own_keys_in_json_and_table(plan: list[str]) -> N
     found = as_json(*plan)
     keys = {"releases", "gdp_mu", "column_norm", "gram_noise_std", "moment_noise_std"}
     keys |= {"first_noise_scale", "last_noise_scale", "half_gain_rows"}
-    keys |= {"first_release_rows"} if plan == DEFAULT else set()
+    bounds = {"regret_bound", "paper_regret_bound"}
+    keys |= {"first_release_rows"} if plan == DEFAULT else bounds
     assert set(found) == keys | {"variant", "guarantee"}
     table = CliRunner().invoke(app, plan).stdout
     assert all(key in table for key in keys)
@@ -175,7 +176,20 @@ def test_a_horizon_before_the_first_release_is_told() -> None:
         assert "first release" not in enough.stderr
 
 
-@pytest.mark.parametrize("plan", [DEFAULT, TIGHT], ids=["windows", "tight"])
+def test_a_plan_with_a_gap_has_our_bound_beside_the_papers() -> None:
+    found = as_json(*TIGHT, "--gap=0.1")
+    bounds = ["regret_bound", "gap_regret_bound", "paper_regret_bound", "paper_gap_regret_bound"]
+    table = CliRunner().invoke(app, [*TIGHT, "--gap=0.1"])
+    assert all(found[bound] > 0 and bound in table.stdout for bound in bounds)
+    assert not table.stderr
+    gaussian = as_json(*PLAN, "--gap=0.1")
+    for ours, papers in zip(bounds[:2], bounds[2:], strict=True):
+        assert found[papers] == gaussian[ours] > found[ours]
+
+
+@pytest.mark.parametrize(
+    "plan", [DEFAULT, [*TIGHT, "--horizon=none"]], ids=["windows", "tight without a horizon"]
+)
 def test_a_plan_without_a_theorem_says_that_it_does_not_use_the_gap(plan: list[str]) -> None:
     outcome = CliRunner().invoke(app, [*plan, "--gap=0.1", "--json"])
     assert "--gap is not used" in outcome.stderr

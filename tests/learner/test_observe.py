@@ -9,7 +9,8 @@ import pytest
 
 import discreet
 from discreet import LinUCB, Privacy, Problem
-from discreet.curator import curator, records, sums
+from discreet.curator import _records as records
+from discreet.curator import curator, sums
 from discreet.curator.sums import IntegerSums
 from discreet.errors import (
     DiscreetError,

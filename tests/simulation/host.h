@@ -16,6 +16,7 @@
 
 using std::erfc;
 using std::exp;
+using std::fma;
 using std::log;
 using std::max;
 using std::min;

@@ -55,7 +55,7 @@ class Host:
 
     def compiled(self, macros: dict[str, int]) -> Any:  # noqa: ANN401
         macros = {**macros, "BLOCK": 1, "LANES": 1}
-        text = runtime.SOURCE.read_text()
+        text = runtime.source()
         old, new = self._changed
         assert old in text
         source = text.replace(old, new) if old else text

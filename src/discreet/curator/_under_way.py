@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.curator._records import Change, Head, Rows
 from discreet.curator._subjects import Book, place
 from discreet.curator.growing_ledger import GrowingLedger
-from discreet.curator.records import Change, Head, Rows
 from discreet.curator.store import Store
 from discreet.curator.sums import Position
 

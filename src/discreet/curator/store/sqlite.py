@@ -137,7 +137,10 @@ class SqliteStore:
                 raise _overtaken()
             if change.puts:
                 database.executemany(_PUT, change.puts)
-            if change.drops:
+            if len(change.drops) == 1:  # nearly always: nothing to join to runs
+                kind, number = change.drops[0]
+                database.execute(_DROP, (kind, number, number))
+            elif change.drops:
                 database.executemany(_DROP, runs(change.drops))
             database.execute("COMMIT")
         except _ERRORS as error:

@@ -115,6 +115,8 @@ class Batch:
         worlds = np.array([world for _, world in numbers])
         kept = max(part.plan.kept for part in self.parts)
         state = 2 * self.shape.packed + _SCALARS
+        if self.shape.dim > SMALL_DIM:
+            state += self.shape.packed + 2 * self.shape.dim**2
         arguments = (
             device.put(settings),
             device.put(np.repeat(np.arange(len(counts), dtype=np.int32), counts)),

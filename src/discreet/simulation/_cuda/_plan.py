@@ -35,7 +35,7 @@ MOST_TABLED = 4_000_000  # releases that have a row in a table
 MOST_ROUNDS = 2**40  # so that no number of a stream is used twice
 _CELLS = 128  # BAND_CELLS in rounds.cu
 
-# The fields of `Setting` in rounds.cu, in its order. Addresses come last.
+# The fields of `Setting` in rounds.cu. Addresses come last, each with the type that is there.
 _NUMBERS = (
     *("shift", "floor", "noise_scale", "log_offset", "bias", "optimism"),
     *("scale", "moment_scale", "dof", "variance", "theta_norm", "prior", "square"),
@@ -43,13 +43,33 @@ _NUMBERS = (
     *("top", "low", "high"),
 )
 _COUNTS = ("last", "levels", "idle", "halvings", "groups", "buffers", "first_due")
-ADDRESSES = ("checkpoints", "releases", "tilts", "band", "mixture", "spread")
+ADDRESSES = {
+    **{"checkpoints": "i64", "releases": "double", "tilts": "float"},
+    **{"band": "float", "mixture": "double", "spread": "float"},
+}
 SETTING = np.dtype(
     [(name, np.float64) for name in _NUMBERS]
     + [(name, np.int64) for name in _COUNTS]
     + [(name, np.uint64) for name in ADDRESSES]
 )
-COLUMNS = 14  # of the table of releases; see rounds.cu
+# Columns of the table of releases.
+_COLUMNS = (
+    *("DUE", "KEPT", "ENLARGED", "GAIN", "LAG_GAIN", "HELD", "SIZE"),
+    *("GRAM_STD", "MOMENT_STD", "WEIGHT", "HEAVIEST", "REACH", "LOG_TAIL", "BONUS"),
+)
+COLUMNS = len(_COLUMNS)
+_AMOUNTS = _COLUMNS.index("GRAM_STD")  # from here on they say how much noise there is
+
+DECLARATIONS = f"""
+typedef unsigned long long u64;
+typedef long long i64;
+struct Setting {{
+    double {", ".join(_NUMBERS)};
+    i64 {", ".join(_COUNTS)};
+    {" ".join(f"const {kind}* {name};" for name, kind in ADDRESSES.items())}
+}};
+enum {{ {", ".join(_COLUMNS)}, COLUMNS }};
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,9 +261,9 @@ def _release_tables(simulation: Simulation, shape: Shape, rounds: int) -> dict[s
     times = schedule.times(timing, count + 1)
     table = np.zeros((count, COLUMNS))
     table[:, 0] = times[1:]
-    table[:, 7:] = _amounts(simulation, shape, times[:-1])
+    table[:, _AMOUNTS:] = _amounts(simulation, shape, times[:-1])
     if shape.sharing == sums.WINDOWS:
-        table[:, 1:7] = windows.course(known, timing, count)[:, : windows.COURSE_SPREAD]
+        table[:, 1:_AMOUNTS] = windows.course(known, timing, count)[:, : windows.COURSE_SPREAD]
     if not isinstance(policy, PosteriorUCB):
         return {**nothing, "releases": table}
     normals = posterior.tilt_normals(count, shape.dim)

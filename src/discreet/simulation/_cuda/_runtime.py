@@ -13,9 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BackendError
+from discreet.simulation._cuda._plan import DECLARATIONS
 
-SOURCE = Path(__file__).with_name("rounds.cu")
+_ROUNDS = Path(__file__).with_name("rounds.cu")
 _OPTIONS = ("--std=c++17", "--use_fast_math")  # the latter is about float32 alone
+
+
+def source() -> str:
+    """What is compiled: the declarations of tables, and `rounds.cu`."""
+    return DECLARATIONS + _ROUNDS.read_text(encoding="utf-8")
 
 
 class _Buffer:
@@ -89,7 +95,7 @@ class Gpu:
         if key not in self._kernels:
             self._cupy.cuda.Device().use()  # also in a thread that has not met it yet
             options = _OPTIONS + tuple(f"-D{name}={value}" for name, value in macros.items())
-            module = self._cupy.RawModule(code=SOURCE.read_text(encoding="utf-8"), options=options)
+            module = self._cupy.RawModule(code=source(), options=options)
             self._kernels[key] = module.get_function("play")
         return self._kernels[key]
 

@@ -12,20 +12,13 @@
 // What is not done here: everything that depends on public numbers alone (release times, the
 // filter's gains, how much noise a release holds) comes in tables from the package.
 //
-// DIM, ACTIONS      features, and actions in a decision set
-// LANES, BLOCK      threads for each replicate, and for each block of threads
-// RULE              how a release becomes a choice: RADIUS, WIDTH or POSTERIOR
-// SHARING           how noise is shared between releases; see `kernels._sums`
-// WORLD             what decision sets are made of; see `kernels._arms`
-// WISHART, SAMPLING, EVERY_ROUND    0 or 1
+// DIM, ACTIONS: features, and actions in a decision set. LANES, BLOCK: threads for each replicate, and
+// for each block. RULE: how a release becomes a choice. SHARING, WORLD: as in `kernels._sums` and
+// `kernels._arms`. WISHART, SAMPLING, EVERY_ROUND: 0 or 1.
 
 enum { RADIUS, WIDTH, POSTERIOR };
 enum { NO_NOISE, TREE, BUFFERS, MATRIX, WINDOWS };
 enum { SAME, BAND, CLUSTERS };
-
-typedef unsigned long long u64;
-typedef long long i64;
-
 #define BIG (DIM > 8)                            // a block for each replicate, arrays in shared memory
 #define PACKED ((DIM + 1) * (DIM + 2) / 2 - 1)   // a Gram matrix's lower triangle, then a moment
 #define SLOTS ((PACKED + LANES - 1) / LANES)     // entries of it that one lane holds
@@ -40,11 +33,12 @@ typedef long long i64;
 #define FAR_OFF (1ull << 62)  // places in a stream for the few numbers that are drawn again
 
 // Draw the next noise before choosing, which does not wait for it; with one lane, registers are short.
-#define EARLY (EVERY_ROUND && SHARING == TREE && !WISHART && LANES > 1)
+#define EARLY (EVERY_ROUND && SHARING == TREE && LANES > 1)
 
 #define TILTS 16
 #define BAND_CELLS 128
-#define SHIFTS 64
+#define SHIFTS 16  // candidates for the shift, and the largest over the smallest
+#define SPAN 4.0
 #define LEAST_KNOWN 0.01
 
 #if LANES == 1
@@ -55,6 +49,12 @@ typedef long long i64;
     type* const name = name##_of_all[place.group]
 #endif
 
+#if LANES > 1 && BIG  // shared memory is short: what is seldom used is in the device's
+#define FAR_ROOM(type, name, count, offset) type* const name = state + place.replicate * STATE + (offset)
+#else
+#define FAR_ROOM(type, name, count, offset) ROOM(type, name, count)
+#endif
+
 #define DEVICE static __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
 #if BIG || LANES > 1
@@ -63,33 +63,12 @@ typedef long long i64;
 #define UNROLL_SMALL UNROLL
 #endif
 
-// What differs between settings. All fields have 8 bytes; `_plan.py` lists them in this order.
-struct Setting {
-    double shift, floor, noise_scale, log_offset, bias;
-    double optimism;
-    double scale, moment_scale, dof;
-    double variance, theta_norm, prior, square;
-    double deviations, growth, dither, uniform;
-    double reward_std, reward_bound;
-    double top, low, high;
-    i64 last, levels, idle, halvings, groups, buffers, first_due;
-    const i64* checkpoints;
-    const double* releases;
-    const float* tilts;
-    const float* band;
-    const double* mixture;
-    const float* spread;
-};
-
-// Columns of the table of releases; row n - 1 is release n.
-enum {
-    DUE, KEPT, ENLARGED, GAIN, LAG_GAIN, HELD, SIZE,
-    GRAM_STD, MOMENT_STD, WEIGHT, HEAVIEST, REACH, LOG_TAIL, BONUS, COLUMNS
-};
+// What differs between settings, `struct Setting`, and the columns of the table of releases, in which
+// row n - 1 is release n, are declared by `_plan.py`, which fills them.
 
 // What is kept of a replicate from one launch to the next: two packed sums, and these.
 enum { REGRET, ROUND, NUMBER, NEXT_DUE, CHECKPOINT, SCALARS };
-#define STATE (2 * PACKED + SCALARS)
+#define STATE (2 * PACKED + SCALARS + (BIG ? PACKED + 2 * DIM * DIM : 0))  // the rest is room to work in
 
 // ---- lanes
 struct Place {
@@ -109,8 +88,7 @@ struct Place {
     // Calls f(slot, entry, row, column) for the packed entries that this lane holds.
     template <class F> __device__ __forceinline__ void each(F f) const {
 #if LANES == 1
-        UNROLL for (int i = 0; i <= DIM; i++)
-            UNROLL for (int j = 0; j <= (i < DIM ? i : DIM - 1); j++)
+        UNROLL for (int i = 0; i <= DIM; i++) UNROLL for (int j = 0; j <= (i < DIM ? i : DIM - 1); j++)
                 f(i * (i + 1) / 2 + j, i * (i + 1) / 2 + j, i, j);
 #else
         UNROLL for (int s = 0; s < SLOTS; s++)
@@ -180,9 +158,7 @@ DEVICE int winner(const Place&, float, int action) { return action; }
 #endif
 
 // ---- random numbers
-struct Stream {
-    u64 position, stride;
-};
+struct Stream { u64 position, stride; };
 
 DEVICE u64 mixed(u64 word) {
     word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -210,25 +186,20 @@ DEVICE void normals(u64 word, float& first, float& second) {
     second = radius * sine;
 }
 
-DEVICE float normal(u64 word) {
-    float first, second;
-    normals(word, first, second);
-    return first;
-}
+DEVICE float normal(u64 word) { float first, second; normals(word, first, second); return first; }
 
-// The root of a chi-square with dof >= 2: Marsaglia & Tsang (2000).
-DEVICE float chi(Stream stream, u64 place, double dof) {
-    double offset = 0.5 * dof - 1.0 / 3.0, slope = rsqrt(9.0 * offset), cube = 1.0;
-    for (int attempt = 0; attempt < 64; attempt++) {
-        u64 from = FAR_OFF + (place * 64 + attempt) * 2;
-        double z = normal(word_at(stream, from)), level = exact_uniform(word_at(stream, from + 1));
-        double root = 1.0 + slope * z;
-        cube = root * root * root;
-        if (root <= 0.0) continue;
-        if (level < 1.0 - 0.0331 * (z * z) * (z * z)) break;
-        if (log(level) < 0.5 * z * z + offset * (1.0 - cube + log(cube))) break;
+// The root of a chi-square with dof >= 2, started with a normal and 32 bits: Marsaglia & Tsang (2000).
+// Places from `place` on, 64 of them, are for further attempts.
+DEVICE float chi(Stream stream, u64 place, float dof, float z, unsigned bits) {
+    float offset = 0.5f * dof - 1.0f / 3.0f, slope = rsqrtf(9.0f * offset), step = 0.0f;
+    for (int attempt = 0; attempt < 31; attempt++) {
+        step = slope * z;  // the cube of 1 + step is tested; its logarithm by differences
+        float apart = 3.0f * (log1pf(step) - step - step * step) - step * step * step;
+        if (step > -1.0f && __logf(uniform(bits)) < 0.5f * z * z + offset * apart) break;
+        z = normal(word_at(stream, place + 2 * attempt));
+        bits = (unsigned)(word_at(stream, place + 2 * attempt + 1) >> 32);
     }
-    return (float)sqrt(2.0 * offset * cube);
+    return (1.0f + step) * sqrtf(2.0f * offset * (1.0f + step));
 }
 
 // ---- decision sets
@@ -332,9 +303,7 @@ DEVICE float make_action(const Place& place, const World& world, int action, flo
     return place.of(world.memory, world.size, DIM * ACTIONS + action);
 }
 
-DEVICE double draw_reward(const World& world, float mean) {
-    const Setting& setting = *world.setting;
-    u64 word = word_at(world.stream, (u64)world.round * ROUND_WORDS);
+DEVICE double draw_reward(const Setting& setting, u64 word, float mean) {
     if (setting.reward_std == 0.0) return exact_uniform(word) < 0.5 * (1.0 + mean) ? 1.0 : -1.0;
     double value = mean + setting.reward_std * normal(word);
     return fmin(fmax(value, -setting.reward_bound), setting.reward_bound);
@@ -345,6 +314,24 @@ DEVICE double draw_reward(const World& world, float mean) {
 DEVICE double deviation(const Setting& setting, int row, int column) {
     if (row == DIM) return setting.moment_scale;
     return row == column ? 1.4142135623730951 * setting.scale : setting.scale;
+}
+
+// Two Wishart matrices by Bartlett's decomposition, in place of their factors' entries.
+DEVICE void bartlett(const Place& place, float* factor, float* first, float* second) {
+    place.sync();
+    place.each([&](int slot, int entry, int, int) {
+        factor[entry] = first[slot];
+        factor[PACKED + entry] = second[slot];
+    });
+    place.sync();
+    place.each([&](int slot, int, int row, int column) {
+        const float *left = factor + row * (row + 1) / 2, *right = factor + column * (column + 1) / 2;
+        first[slot] = second[slot] = 0.0f;
+        UNROLL_SMALL for (int k = 0; k <= column; k++) {
+            first[slot] += left[k] * right[k];
+            second[slot] += left[PACKED + k] * right[PACKED + k];
+        }
+    });
 }
 
 // The noise that a tree shows with release `number`: each level that changes takes a fresh draw.
@@ -359,38 +346,26 @@ DEVICE void tree_noise(const Place& place, const Setting& setting, Stream stream
         bool none = top + 1 >= levels;
         shown[slot] = none ? 0.0 : place.of(kept, kept_size, (i64)top * PACKED + entry);
     });
-#if !WISHART
-    for (int level = top; level >= 0; level -= 2) {
-        bool both = level > 0;
+    for (int level = top; level >= 0; level -= 2) {  // two levels at a time
+        u64 turn = (u64)number * 32 + (unsigned)(top - level) / 2;
+        float first[SLOTS], second[SLOTS];
         place.each([&](int slot, int entry, int row, int column) {
-            float first, second;
-            u64 from = ((u64)number * 32 + (unsigned)(top - level) / 2) * PACKED + entry;
-            normals(word_at(stream, from), first, second);
-            double scale = deviation(setting, row, column);
-            if (setting.idle || level == carry) shown[slot] += scale * first;
+            normals(word_at(stream, turn * PACKED + entry), first[slot], second[slot]);
+            if (!WISHART || row != column) return;
+            u64 from = FAR_OFF + (turn * 64 + row) * 128, bits = word_at(stream, from + 127);
+            float dof = (float)setting.dof - row;
+            first[slot] = chi(stream, from, dof, first[slot], (unsigned)bits);
+            second[slot] = chi(stream, from + 64, dof, second[slot], (unsigned)(bits >> 32));
+        });
+        if (WISHART) bartlett(place, factor, first, second);
+        place.each([&](int slot, int entry, int row, int column) {
+            double scale = WISHART ? setting.scale : deviation(setting, row, column);
+            if (setting.idle || level == carry) shown[slot] += scale * first[slot];
             if (level > 0) place.of(kept, kept_size, (i64)(level - 1) * PACKED + entry) = shown[slot];
-            if (both && setting.idle) shown[slot] += scale * second;
+            if (level > 0 && setting.idle) shown[slot] += scale * second[slot];
             if (level > 1) place.of(kept, kept_size, (i64)(level - 2) * PACKED + entry) = shown[slot];
         });
     }
-#else
-    for (int level = top; level >= 0; level--) {
-        place.sync();
-        place.each([&](int, int entry, int row, int column) {
-            u64 from = ((u64)number * 64 + level) * PACKED + entry;
-            if (row != column) factor[entry] = normal(word_at(stream, from));
-            else factor[entry] = chi(stream, ((u64)number * 64 + level) * 64 + row, setting.dof - row);
-        });
-        place.sync();
-        place.each([&](int slot, int entry, int row, int column) {
-            float sum = 0.0f;
-            UNROLL_SMALL for (int k = 0; k <= column; k++)
-                sum += factor[row * (row + 1) / 2 + k] * factor[column * (column + 1) / 2 + k];
-            shown[slot] += setting.scale * sum;
-            if (level > 0) place.of(kept, kept_size, (i64)(level - 1) * PACKED + entry) = shown[slot];
-        });
-    }
-#endif
 }
 
 // Makes release `number` of the rows so far: fills `total`, what is shown. `shown` is a tree's noise.
@@ -407,8 +382,7 @@ DEVICE void make_release(const Place& place, const Setting& setting, Stream stre
             double draw = deviation(setting, row, column)
                           * normal(word_at(stream, (u64)number * PACKED + entry));
             if (SHARING == BUFFERS) {
-                for (i64 j = 0; j < count; j++)
-                    draw -= setting.mixture[count + j]
+                for (i64 j = 0; j < count; j++) draw -= setting.mixture[count + j]
                             * place.of(kept, kept_size, j * PACKED + entry);
                 for (i64 j = 0; j < count; j++) {
                     double& buffer = place.of(kept, kept_size, j * PACKED + entry);
@@ -446,6 +420,13 @@ struct Decision {
     bool flat;  // nothing is known yet and all actions are alike
 };
 
+// 1 / x for numbers that float32 has room for: Newton's steps from there.
+DEVICE double reciprocal(double x) {
+    double found = 1.0f / (float)x;
+    found = fma(found, fma(-x, found, 1.0), found);
+    return fma(found, fma(-x, found, 1.0), found);
+}
+
 // Factors packed * scale + shift * I, as `linalg.factor` does; the log-determinant, or NaN. The
 // moment is one more row: what elimination leaves of it are the weights.
 #if !BIG
@@ -470,7 +451,7 @@ DEVICE double factor_once(const Place&, const double* packed, double scale, doub
         }
         if (i == DIM) break;
         positive = positive && pivot > 0.0;
-        inverse[i] = 1.0 / pivot;
+        inverse[i] = reciprocal(pivot);
         if (RULE == RADIUS) log_det += __logf((float)pivot);
         made.spread[i] = (float)inverse[i];
     }
@@ -491,10 +472,7 @@ DEVICE double factor_once(const Place& place, const double* packed, double scale
         if (!(pivot > 0.0)) return log(-1.0);
         double inverse = 1.0 / pivot;
         product *= pivot;
-        if (!(1e-100 < product && product < 1e100)) {
-            log_det += log(product);
-            product = 1.0;
-        }
+        if (!(1e-100 < product && product < 1e100)) { log_det += log(product); product = 1.0; }
         for (int i = k + 1 + place.lane / wide; i <= DIM; i += LANES / wide) {
             double along = work[i * (i + 1) / 2 + k] * inverse;
             for (int j = k + 1 + place.lane % wide; j <= i && j < DIM; j += wide)
@@ -570,9 +548,7 @@ DEVICE void diagonalise(const Place& place, double* matrix, double* vectors) {
 }
 
 // ---- from a release to a decision
-struct Work {
-    double *packed, *matrix, *vectors, *values, *along;
-};
+struct Work { double *packed, *matrix, *vectors, *values, *along; };
 
 DEVICE void unpack(const Place& place, const double* total, double divisor, double* matrix) {
     place.sync();
@@ -599,49 +575,41 @@ DEVICE void decide_by_width(const Place& place, const Setting& setting, const do
     diagonalise(place, work.matrix, work.vectors);
     double floor = moment_std * moment_std + 2.0 * norm * norm * gram_std * gram_std;
     double prior = setting.prior * (setting.variance * reach + floor);
-    double square = 2.0 * public_[LOG_TAIL], least = work.matrix[0], most = 0.0;
+    double square = 2.0 * public_[LOG_TAIL], least = work.matrix[0];
+    for (int i = place.lane; i < DIM; i += LANES)
+        work.values[i] = setting.variance * fmax(work.matrix[i * DIM + i] + reach, 0.0) + floor + prior;
+    place.sync();
     for (int i = 0; i < DIM; i++) {
-        double value = work.matrix[i * DIM + i];
-        double noise = setting.variance * fmax(value + reach, 0.0) + floor + prior;
-        square += log(noise / prior);
-        least = fmin(least, value);
-        most = fmax(most, noise);
+        square += log(work.values[i] / prior);
+        least = fmin(least, work.matrix[i * DIM + i]);
     }
-    double lowest = reach / 400.0;
-    double highest = fmax(20.0 * reach, 30.0 * sqrt(square * most) / norm);
-    double factor = exp(log(highest / lowest) / (SHIFTS - 1)), step = lowest, best = 1e300;
-    double shift = 0.0;
-    for (int candidate = -1; candidate < SHIFTS; candidate++) {
-        double tried = 0.0;
-        if (candidate >= 0) {
-            tried = fmax(0.0, -least) + step;
-            step *= factor;
-        } else if (!(least > lowest)) {
-            continue;
-        }
+    bool known = true;
+    for (int i = 0; i < DIM; i++) known &= norm * work.matrix[i * DIM + i] >= sqrt(square * work.values[i]);
+    double empty = setting.variance * reach + floor + prior;  // as in `smallest_shift`
+    double blank = 2.0 * public_[LOG_TAIL] + DIM * log(empty / prior), half = 0.5 * blank * setting.variance / norm;
+    double tried = reach + fmax(reach, (half + sqrt(half * half + blank * empty)) / norm) + fmax(0.0, -least - reach);
+    double factor = exp(log(SPAN) / (SHIFTS - 1)), best = 1e300, shift = 0.0;
+    for (int candidate = 0; candidate < SHIFTS && !known; candidate++) {
         double variance = 0.0, lean = 0.0;
         for (int i = 0; i < DIM; i++) {
-            double value = work.matrix[i * DIM + i], inverse = 1.0 / (value + tried);
-            double noise = setting.variance * fmax(value + reach, 0.0) + floor + prior;
-            variance += noise * inverse * inverse;
+            double inverse = 1.0 / (work.matrix[i * DIM + i] + tried);
+            variance += work.values[i] * inverse * inverse;
             lean += inverse * inverse;
         }
         double width = sqrt(square * variance) + tried * norm * sqrt(lean);
-        if (width < best) {
-            best = width;
-            shift = tried;
-        }
+        if (width < best) shift = tried;
+        best = fmin(best, width);
+        tried *= factor;
     }
     UNROLL for (int i = BIG ? place.lane : 0; i < DIM; i += BIG ? LANES : 1) {
-        double value = work.matrix[i * DIM + i], inverse = 1.0 / (value + shift), along = 0.0;
-        double noise = setting.variance * fmax(value + reach, 0.0) + floor + prior;
+        double inverse = 1.0 / (work.matrix[i * DIM + i] + shift), along = 0.0, lean = shift * norm * inverse;
         UNROLL for (int j = 0; j < DIM; j++) {
             along += work.vectors[j * DIM + i] * total[DIM * (DIM + 1) / 2 + j];
             made.lower[i * COLUMN + j] = (float)work.vectors[j * DIM + i];
         }
         made.weights[i] = (float)(inverse * along / heaviest);
-        made.spread[i] = (float)(noise * square * inverse * inverse);
-        made.lean[i] = (float)(shift * norm * inverse * shift * norm * inverse);
+        made.spread[i] = (float)(work.values[i] * square * inverse * inverse);
+        made.lean[i] = (float)(lean * lean);
     }
     made.bonus = (float)setting.optimism;
     place.sync();
@@ -651,8 +619,7 @@ DEVICE void decide_by_width(const Place& place, const Setting& setting, const do
 DEVICE double above_zero(double value, double std) {
     double at = value / std;
     if (at < -8.0) return std / -at;
-    return value + std * 0.3989422804014327 * exp(-0.5 * at * at)
-                       / (0.5 * erfc(-0.7071067811865476 * at));
+    return value + std * 0.3989422804014327 * exp(-0.5 * at * at) / (0.5 * erfc(-0.7071067811865476 * at));
 }
 
 // `kernels._posterior.floor_of`, with one block.
@@ -681,8 +648,7 @@ DEVICE double through_noise(const Place& place, const Setting& setting, const do
         double value = mean + gathered * (work.matrix[i * DIM + i] - mean);
         values[i] = above_zero(value, 1.4142135623730951 * gram_std);
         along[i] = 0.0;
-        for (int j = 0; j < DIM; j++)
-            along[i] += work.vectors[j * DIM + i] * total[DIM * (DIM + 1) / 2 + j];
+        for (int j = 0; j < DIM; j++) along[i] += work.vectors[j * DIM + i] * total[DIM * (DIM + 1) / 2 + j];
     }
     place.sync();
     for (int i = 0; i < DIM; i++) sum += values[i];
@@ -695,16 +661,12 @@ DEVICE double through_noise(const Place& place, const Setting& setting, const do
             double spread = setting.variance * value + floor + tried * value * value;
             likelihood -= 0.5 * (log(spread) + along[i] * along[i] / spread);
         }
-        if (likelihood > best) {
-            best = likelihood;
-            prior = tried;
-        }
+        if (likelihood > best) { best = likelihood; prior = tried; }
     }
     double floor = floor_of(setting, gram_std, moment_std, prior);
     known = 0.0;
     for (int i = 0; i < DIM; i++) {
-        double value = shrink * values[i], gain = prior * value * value
-                                                  / (setting.variance * value + floor);
+        double value = shrink * values[i], gain = prior * value * value / (setting.variance * value + floor);
         known = fmax(known, gain / (1.0 + gain));
     }
     place.each([&](int, int entry, int row, int column) {
@@ -722,25 +684,22 @@ DEVICE double through_noise(const Place& place, const Setting& setting, const do
 
 // `kernels._posterior.fill`, and what the rule makes of it.
 DEVICE void decide_by_posterior(const Place& place, const Setting& setting, const double* total,
-                                i64 round, i64 number, const Work& work, double* scratch,
-                                Decision& made) {
+                                i64 round, i64 number, const Work& work, double* scratch, Decision& made) {
     double prior = setting.prior, known = 0.0;
     if (SHARING == NO_NOISE) {
-        double scale = 1.0 / setting.variance;
-        UNROLL for (int i = 0; i < DIM; i++) {
-            double gain = prior * scale * total[i * (i + 1) / 2 + i];
-            known = fmax(known, gain / (1.0 + gain));
-        }
+        double scale = 1.0 / setting.variance, most = 0.0;
+        UNROLL for (int i = 0; i < DIM; i++) most = fmax(most, total[i * (i + 1) / 2 + i]);
+        known = prior * scale * most < LEAST_KNOWN / (1.0 - LEAST_KNOWN) ? 0.0 : 1.0;
         factor(place, total, scale, 1.0 / prior, 1.0 / prior, scratch, made);
-        double rows = fmax(1.0, (double)round);
-        made.bonus = (float)(setting.deviations + setting.growth * sqrt(log(rows) / DIM));
+        float more = sqrtf(__logf(fmaxf(1.0f, (float)round)) / DIM);
+        made.bonus = (float)setting.deviations + (float)setting.growth * more;
     } else {
         const double* public_ = setting.releases + (number - 1) * COLUMNS;
         prior = through_noise(place, setting, total, public_, work, known);
         factor(place, work.packed, 1.0, 1.0 / prior, 1.0 / prior, scratch, made);
         made.bonus = (float)public_[BONUS];
     }
-    made.dither = (float)(setting.dither / sqrt(prior));
+    made.dither = (float)setting.dither * rsqrtf((float)prior);
     made.share = known < LEAST_KNOWN ? 1.0f : (float)setting.uniform;
 }
 
@@ -822,22 +781,33 @@ DEVICE void round_weights(const Place& place, const Setting& setting, const Worl
     }
 }
 
-DEVICE float score_of(const Decision& made, const float* weights, float (&x)[DIM]) {
-    float estimate = 0.0f, square = 0.0f, lean = 0.0f;
-    UNROLL for (int j = 0; j < DIM; j++) {
-        float along = x[j];
-        if (RULE == WIDTH) {
-            along = 0.0f;
-            UNROLL for (int i = 0; i < DIM; i++) along += made.lower[j * COLUMN + i] * x[i];
-            lean += made.lean[j] * along * along;
-        } else {
-            UNROLL for (int i = j + 1; i < DIM; i++) x[i] -= made.lower[j * COLUMN + i] * along;
-        }
-        estimate += weights[j] * along;
-        square += made.spread[j] * along * along;
+// Scores of some actions: each entry of the factor is read once for all of them.
+DEVICE void score(const Decision& made, const float* weights, const float (&actions)[TOGETHER][DIM],
+                  float (&scores)[TOGETHER]) {
+    float square[TOGETHER] = {}, lean[TOGETHER] = {}, x[TOGETHER][DIM];
+    UNROLL for (int one = 0; one < TOGETHER; one++) {
+        scores[one] = 0.0f;
+        UNROLL for (int i = 0; i < DIM; i++) x[one][i] = actions[one][i];
     }
-    if (SAMPLING) return estimate;
-    return estimate + made.bonus * (RULE == WIDTH ? sqrtf(square) + sqrtf(lean) : sqrtf(square));
+    UNROLL for (int j = 0; j < DIM; j++) {
+        float along[TOGETHER];
+        UNROLL for (int one = 0; one < TOGETHER; one++) along[one] = RULE == WIDTH ? 0.0f : x[one][j];
+        UNROLL for (int i = RULE == WIDTH ? 0 : j + 1; i < DIM; i++) {
+            float entry = made.lower[j * COLUMN + i];
+            UNROLL for (int one = 0; one < TOGETHER; one++) {
+                if (RULE == WIDTH) along[one] += entry * x[one][i];
+                else x[one][i] -= entry * along[one];
+            }
+        }
+        UNROLL for (int one = 0; one < TOGETHER; one++) {
+            scores[one] += weights[j] * along[one];
+            square[one] += made.spread[j] * along[one] * along[one];
+            if (RULE == WIDTH) lean[one] += made.lean[j] * along[one] * along[one];
+        }
+    }
+    if (SAMPLING) return;
+    UNROLL for (int one = 0; one < TOGETHER; one++)
+        scores[one] += made.bonus * (sqrtf(square[one]) + (RULE == WIDTH ? sqrtf(lean[one]) : 0.0f));
 }
 
 struct Chosen {
@@ -860,26 +830,20 @@ DEVICE Chosen choose(const Place& place, const Setting& setting, const World& wo
         if (WORLD != CLUSTERS && forced >= 0 && k != forced
             && !(TOGETHER == 2 && k + LANES == forced)) continue;
         float tried[TOGETHER][DIM], means[TOGETHER], scores[TOGETHER];
-        float kept[BIG ? 1 : DIM];
         UNROLL for (int one = 0; one < TOGETHER; one++) {
             int here = min(k + one * LANES, ACTIONS - 1);
             means[one] = make_action(place, world, here, tried[one]);
             if (WORLD == CLUSTERS) best = fmaxf(best, means[one]);
         }
-        if (!BIG) {
-            UNROLL for (int i = 0; i < DIM; i++) kept[BIG ? 0 : i] = tried[0][i];
-        }
-        UNROLL for (int one = 0; one < TOGETHER; one++)
-            scores[one] = forced < 0 ? score_of(made, weights, tried[one])
-                                     : (k + one * LANES == forced ? 1.0f : 0.0f);
+        if (forced < 0) score(made, weights, tried, scores);
+        UNROLL for (int one = 0; one < TOGETHER && forced >= 0; one++)
+            scores[one] = k + one * LANES == forced ? 1.0f : 0.0f;
         UNROLL for (int one = 0; one < TOGETHER; one++) {
             if (k + one * LANES >= ACTIONS || !(scores[one] > top)) continue;
             top = scores[one];
             mean = means[one];
             action = k + one * LANES;
-            if (!BIG) {
-                UNROLL for (int i = 0; i < DIM; i++) own[i] = kept[BIG ? 0 : i];
-            }
+            UNROLL for (int i = 0; i < DIM && !BIG; i++) own[i] = tried[0][i];
         }
     }
     Chosen chosen;
@@ -916,14 +880,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK, LANES == 1 ? 512 / BLOCK : 1
     Stream noise = {own[2], own[3]}, policy = {own[4], own[5]};
     World world = {&setting, memory, memory_size, {own[0], own[1]}, 0, 0};
 
-    ROOM(double, total, PACKED);
+    FAR_ROOM(double, total, PACKED, PACKED);
+    FAR_ROOM(double, packed, RULE == POSTERIOR ? PACKED : 1, 2 * PACKED + SCALARS);
+    FAR_ROOM(double, matrix, RULE == RADIUS ? 1 : DIM * DIM, 3 * PACKED + SCALARS);
+    FAR_ROOM(double, vectors, RULE == RADIUS ? 1 : DIM * DIM, 3 * PACKED + SCALARS + DIM * DIM);
     ROOM(double, scratch, BIG ? PACKED : 1);
-    ROOM(double, packed, RULE == POSTERIOR ? PACKED : 1);
-    ROOM(double, matrix, RULE == RADIUS ? 1 : DIM * DIM);
-    ROOM(double, vectors, RULE == RADIUS ? 1 : DIM * DIM);
     ROOM(double, values, DIM);
     ROOM(double, along, DIM);
-    ROOM(float, bartlett, WISHART ? PACKED : 1);
+    ROOM(float, factors, WISHART ? 2 * PACKED : 1);
     ROOM(float, x, DIM + 2);
 #if BIG
     ROOM(float, lower, DIM * COLUMN);
@@ -947,7 +911,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, LANES == 1 ? 512 / BLOCK : 1
     double regret = scalars[REGRET];
     if (round == 0) {
         due = setting.first_due;
-        if (SHARING == TREE) tree_noise(place, setting, noise, kept, kept_size, 0, bartlett, shown);
+        if (SHARING == TREE) tree_noise(place, setting, noise, kept, kept_size, 0, factors, shown);
         make_release(place, setting, noise, kept, kept_size, 0, shown, sums, total);
     }
     place.sync();
@@ -956,9 +920,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK, LANES == 1 ? 512 / BLOCK : 1
 
     while (round < stop) {
         open_round(world, round);
-        if (EARLY) tree_noise(place, setting, noise, kept, kept_size, number + 1, bartlett, shown);
+        u64 coin = word_at(world.stream, (u64)round * ROUND_WORDS);
+        if (EARLY) tree_noise(place, setting, noise, kept, kept_size, number + 1, factors, shown);
         Chosen chosen = choose(place, setting, world, policy, number, made, x);
-        double reward = draw_reward(world, chosen.mean);
+        double reward = draw_reward(setting, coin, chosen.mean);
         regret += (double)chosen.best - (double)chosen.mean;
         place.each([&](int slot, int, int row, int column) {
             sums[slot] += (row == DIM ? reward : (double)x[row]) * (double)x[column];
@@ -967,7 +932,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, LANES == 1 ? 512 / BLOCK : 1
         if (EVERY_ROUND || round == due) {
             number++;
             if (SHARING == TREE && !EARLY)
-                tree_noise(place, setting, noise, kept, kept_size, number, bartlett, shown);
+                tree_noise(place, setting, noise, kept, kept_size, number, factors, shown);
             make_release(place, setting, noise, kept, kept_size, number, shown, sums, total);
             decide(place, setting, total, round, number, work, scratch, made);
             if (!EVERY_ROUND) due = (i64)setting.releases[(number - 1) * COLUMNS + DUE];
