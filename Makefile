@@ -8,10 +8,11 @@ DATA := .venv/.data
 CLUSTER := .venv/.cluster
 CUDA := .venv/.cuda
 SERVE := .venv/.serve
+DOCS := .venv/.docs
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
   --disable-pip-version-check --editable
 
-.PHONY: api demo serve test test-browser test-nightly test-cluster test-data test-gpu lint format bench bench-kernels prospects real-data clean
+.PHONY: api demo dist docs serve test test-browser test-wheel test-nightly test-cluster test-data test-gpu lint format bench bench-kernels prospects real-data clean
 
 demo: $(USE)
 	$(BIN)/discreet demo
@@ -35,8 +36,8 @@ test-browser: $(DEVELOP)
 test-gpu: $(CUDA)
 	$(BIN)/pytest -m gpu -q tests/simulation
 
-test-data: $(DEVELOP) $(DATA)
-	$(BIN)/pytest -m data -q tests/test_tutorial.py tests/benchmarks
+test-data: $(DEVELOP) $(DATA) $(DOCS)
+	$(BIN)/pytest -m data -q tests/test_tutorial.py tests/test_notebooks.py tests/benchmarks
 
 lint: $(DEVELOP)
 	$(BIN)/ruff check .
@@ -44,8 +45,21 @@ lint: $(DEVELOP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-api: $(USE)
+api: $(SERVE)
 	$(BIN)/python docs/make_api.py
+	$(BIN)/python docs/_tools/reference.py
+
+docs: $(DOCS)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs --quiet build --strict --clean
+	$(BIN)/python docs/_tools/check_site.py site
+	$(BIN)/pytest -m docs -q tests/test_notebooks.py tests/test_site.py
+
+dist: $(DEVELOP)
+	rm -rf dist
+	$(BIN)/python -m build --quiet
+
+test-wheel: dist
+	tests/wheel/run.sh
 
 format: $(DEVELOP)
 	$(BIN)/ruff format .
@@ -78,6 +92,10 @@ $(DEVELOP): $(USE)
 	$(INSTALL) '.[dev]'
 	@touch $(DEVELOP)
 
+$(DOCS): $(DEVELOP)
+	$(INSTALL) '.[docs]'
+	@touch $(DOCS)
+
 $(BENCH): $(USE)
 	$(INSTALL) '.[bench]'
 	@touch $(BENCH)
@@ -95,5 +113,5 @@ $(CUDA): $(DEVELOP)
 	@touch $(CUDA)
 
 clean:
-	rm -rf .venv demo build dist service-data service-data.witness
+	rm -rf .venv demo build dist site service-data service-data.witness
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,6 +1,7 @@
 """Write docs/api.md: every public name with the first sentence that its docstring says.
 
-Run `make api`. What is public is what ``__all__`` of a public module says.
+Run `make api`, which also writes docs/reference/cli.md and docs/reference/http.md. What is public
+is what ``__all__`` of a public module says.
 """
 
 import importlib
@@ -69,6 +70,33 @@ def section(name: str, about: str) -> str:
 def page() -> str:
     """The whole page."""
     return "\n".join([_HEAD, *(section(name, about) for name, about in MODULES.items())])
+
+
+def home(name: str) -> str:
+    """The first public module that lists a name: the one whose page describes it."""
+    module, _, last = name.rpartition(".")
+    value = getattr(importlib.import_module(SHORTCUTS.get(module, module)), last)
+    for one in MODULES:
+        other = importlib.import_module(SHORTCUTS.get(one, one))
+        if last in other.__all__ and getattr(other, last) is value:
+            return one
+    return module
+
+
+def reference_page(name: str, about: str) -> str:
+    """The page of a module for the site: a directive of mkdocstrings for each public name."""
+    real = SHORTCUTS.get(name, name)
+    module = importlib.import_module(real)
+    parts = [f"# `{name}`", about]
+    if real != name:
+        parts.append(f"`{name}` is short for `{real}`.")
+    for one in sorted(each for each in module.__all__ if not each.startswith("_")):
+        first = home(f"{name}.{one}")
+        if first == name:
+            parts.append(f"::: {real}.{one}")
+        else:
+            parts.append(f"## {one}\n\nSee [`{first}.{one}`]({first}.md).")
+    return "\n\n".join(parts) + "\n"
 
 
 if __name__ == "__main__":

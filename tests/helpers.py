@@ -13,7 +13,7 @@ import numpy as np
 import psycopg
 
 from discreet import LinUCB, Privacy, Problem, Release, load
-from discreet.curator.records import Head
+from discreet.curator._records import Head
 from discreet.curator.store import Commit, Place, Store
 from discreet.errors import StoreError
 from discreet.kernels import _posterior as posterior

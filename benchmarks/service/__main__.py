@@ -1,6 +1,7 @@
 """`python -m benchmarks.service`: measures, and prints tables or one JSON object."""
 
 import sys
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -16,15 +17,19 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.command()
 def bench(
     only: Annotated[
-        list[str] | None, typer.Option(help="A section; give it again for another. All if not.")
+        list[str] | None,
+        typer.Option(help="A section; give it again for another. All but soak if not."),
     ] = None,
     *,
     quick: Annotated[bool, typer.Option("--quick", help="Less of everything.")] = False,
+    minutes: Annotated[float | None, typer.Option(help="How long soak lasts; 30 if not.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure the service under load, beside other servers, on this machine. Minutes."""
     sizes = workload.QUICK if quick else workload.DEFAULT
-    with console.progress(len(only or suite.SECTIONS)) as on_step:
+    if minutes is not None:
+        sizes = replace(sizes, soak=60.0 * minutes)
+    with console.progress(len(only or suite.SHORT)) as on_step:
         result = suite.run(sizes, only=only or (), on_step=on_step)
     if as_json:
         console.print_json(result.to_json())

@@ -8,14 +8,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from benchmarks.service import measures
+from benchmarks.service.soak import soak
 from benchmarks.service.workload import ServiceSizes
 from benchmarks.speed.results import Bar, BarVerdict, BenchSection, Table, bar_table, verdicts
 from discreet.errors import ParameterError
 from discreet.report._page import Provenance
 
 SECTIONS: dict[str, Callable[[ServiceSizes], BenchSection]] = {
-    measure.__name__: measure for measure in (measures.decisions, measures.rankers, measures.writer)
+    measure.__name__: measure
+    for measure in (measures.decisions, measures.rankers, measures.writer, soak)
 }
+SHORT = tuple(name for name in SECTIONS if name != "soak")  # that takes half an hour
 
 BARS = tuple(
     Bar(name=name, section=section, figure=figure, limit=limit, least=least, unit=unit)
@@ -30,6 +33,8 @@ BARS = tuple(
         ("two rankers beside one", "rankers", "two_beside_one", 1.5, True, "x"),
         ("writer, SQLite", "writer", "sqlite_rows_per_second", 20000.0, True, "rows/s"),
         ("writer, PostgreSQL", "writer", "postgresql_rows_per_second", 20000.0, True, "rows/s"),
+        ("errors of a long run", "soak", "soak_errors", 0.0, False, ""),
+        ("growth of memory", "soak", "soak_growth", 0.05, False, "x"),
     )
 )
 
@@ -75,7 +80,7 @@ def run(
     on_step: Callable[[int], None] | None = None,
 ) -> ServiceResult:
     """Measure the sections named, or all; ``on_step`` hears how many are done."""
-    chosen = list(dict.fromkeys(only)) or list(SECTIONS)
+    chosen = list(dict.fromkeys(only)) or list(SHORT)
     for name in chosen:
         if name not in SECTIONS:
             raise ParameterError("only", f"is {name!r}; give one of {', '.join(SECTIONS)}")

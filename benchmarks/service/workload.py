@@ -22,16 +22,24 @@ class ServiceSizes:
         warmup: seconds of load before it, which do not count.
         connections: how many are open at the highest load.
         backlog: events that wait for the writer.
+        soak: seconds of the long run at half load, which is measured only if it is asked for.
+        soak_piece: seconds between two looks at the memory meanwhile.
     """
 
     seconds: float
     warmup: float
     connections: int
     backlog: int
+    soak: float
+    soak_piece: float
 
 
-QUICK = ServiceSizes(seconds=4.0, warmup=1.0, connections=64, backlog=10_000)
-DEFAULT = ServiceSizes(seconds=15.0, warmup=3.0, connections=64, backlog=60_000)
+QUICK = ServiceSizes(
+    seconds=4.0, warmup=1.0, connections=64, backlog=10_000, soak=60.0, soak_piece=10.0
+)
+DEFAULT = ServiceSizes(
+    seconds=15.0, warmup=3.0, connections=64, backlog=60_000, soak=1800.0, soak_piece=60.0
+)
 
 
 def actions() -> list[dict[str, Any]]:

@@ -26,6 +26,16 @@ class View(Deciding):
     `open_read_only` makes one. It holds public data only, and no file or lock. It shows the
     learner as it was when it was opened or last refreshed; `refresh` takes a later release. Calls
     from several threads are safe.
+
+    Examples:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
+        >>> bandit = discreet.LinUCB(problem, horizon=1_000, privacy=privacy, path="one")
+        >>> view = discreet.open_read_only("one")
+        >>> [choice.probability for choice in view.rank([[1.0, 0.0], [0.0, 1.0]])]
+        [0.5, 0.5]
+        >>> bandit.close()
     """
 
     def __init__(
@@ -98,7 +108,11 @@ class View(Deciding):
             return True
 
     def learn(self, *_: object, **__: object) -> NoReturn:
-        """Refused, and so is everything else that changes a learner."""
+        """Refused, and so is everything else that changes a learner.
+
+        Raises:
+            ReadOnlyError: always.
+        """
         raise ReadOnlyError(
             "learner",
             "is open for reading only; give rewards to the process that has it open, or use "
@@ -150,6 +164,16 @@ def open_read_only(
         RewoundStateError: the state is older than what was released from it.
         StateFileError: what is stored is damaged, or of a newer version.
         StoreError: it cannot be read.
+        ParameterError: a policy or a feature map does not fit.
+
+    Examples:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
+        >>> bandit = discreet.LinUCB(problem, horizon=1_000, privacy=privacy, path="one")
+        >>> discreet.open_read_only("one").release.number  # while the learner is open
+        0
+        >>> bandit.close()
     """
     if policy is not None and not isinstance(policy, policies.Policy):
         raise ParameterError("policy", "is not one; give PosteriorUCB(), UCB() or Thompson()")

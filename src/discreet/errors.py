@@ -49,6 +49,14 @@ class DiscreetError(Exception):
     Attributes:
         parameter: What is at fault: an argument, a column, a file.
         advice: What is wrong with it, and what to do.
+
+    Examples:
+        >>> import discreet
+        >>> try:
+        ...     discreet.Privacy(epsilon=0, delta=1e-6)
+        ... except discreet.DiscreetError as error:
+        ...     error.parameter
+        'epsilon'
     """
 
     def __init__(self, parameter: str, advice: str) -> None:

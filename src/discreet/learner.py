@@ -52,6 +52,17 @@ class Decision:
             handed back days later.
         probability: with which the policy chooses this action, given the release and the decision
             set; None if the policy does not say.
+
+    Examples:
+        >>> bandit = LinUCB(
+        ...     Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1),
+        ...     horizon=1_000,
+        ...     privacy=Privacy(epsilon=1, delta=1e-6),
+        ... )
+        >>> decision = bandit.choose([[1.0, 0.0], [0.0, 1.0]])
+        >>> decision.probability  # no release yet: uniform
+        0.5
+        >>> bandit.learn(decision.id, 0.5)  # the id is enough
     """
 
     index: int
@@ -60,7 +71,7 @@ class Decision:
 
 
 class LinUCB:
-    """A contextual linear bandit that learns under joint differential privacy.
+    """A contextual linear bandit that learns under differential privacy, joint or of rewards.
 
     Paper: alg:linucb, with the perturbations of the chosen variant.
 
@@ -99,6 +110,16 @@ class LinUCB:
     Calls from several threads are safe, and share the commits of a stored learner. Copies are
     refused, and so is a call from a signal handler or a finalizer that interrupted another call on
     the same thread. After any error the learner is as it was before.
+
+    Examples:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
+        >>> bandit = discreet.LinUCB(problem, horizon=1_000, privacy=privacy)
+        >>> decision = bandit.choose([[1.0, 0.0], [0.0, 1.0]])
+        >>> bandit.learn(decision, reward=0.5)
+        >>> bandit.rows
+        1
     """
 
     def __init__(
@@ -492,7 +513,11 @@ class LinUCB:
         self._curator.count_clipped(sets=[actions], rewards=values)
 
     def forget(self, decision: Decision | str) -> None:
-        """Erase the action of a decision whose reward will not come."""
+        """Erase the action of a decision whose reward will not come.
+
+        Args:
+            decision: what `choose` gave, or its id.
+        """
         self._curator.forget(_id(decision))
 
     def forget_subject(self, subject: Subject) -> Forgotten:
@@ -597,6 +622,17 @@ def load(
         StateInUseError: somebody has it open.
         RewoundStateError: the state is older than what was released from it.
         StateFileError: what is stored is damaged, or of a newer version.
+
+    Examples:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
+        >>> with discreet.LinUCB(problem, horizon=1_000, privacy=privacy, path="one") as bandit:
+        ...     waiting = bandit.choose([[1.0, 0.0], [0.0, 1.0]]).id
+        >>> with discreet.load("one") as bandit:
+        ...     bandit.learn(waiting, reward=0.5)
+        ...     bandit.rows
+        1
     """
     _require(policy, policies.Policy | None, "policy", _A_POLICY)
     _require(budget, Budget | None, "budget", _A_BUDGET)
@@ -628,6 +664,14 @@ def read_ledger(path: Place) -> Ledger:
     Raises:
         BrokenLedgerError: the ledger was altered, or is none.
         MissingFileError: there is none.
+
+    Examples:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
+        >>> discreet.LinUCB(problem, horizon=1_000, privacy=privacy, path="one").close()
+        >>> discreet.read_ledger("one").card["epsilon"]
+        1.0
     """
     return Ledger.parse(stores.ledger_of(path), torn="drop")
 

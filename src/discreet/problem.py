@@ -45,6 +45,13 @@ class Problem:
             worked out from data. See `between`.
         features: digest of the public feature map that makes the actions, 64 hexadecimal digits;
             None if they are made in another way.
+
+    Examples:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=5, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> clicks = discreet.Problem.between(0, 1, dim=5, action_norm=1, theta_norm=1)
+        >>> clicks.reward_bound, clicks.reward_centre
+        (0.5, 0.5)
     """
 
     dim: int
@@ -116,6 +123,9 @@ class Problem:
 
         Returns:
             The problem, with the sub-Gaussian scale of any such reward, (high - low) / 2.
+
+        Raises:
+            ParameterError: ``low`` is not below ``high``, or a bound is out of range.
         """
         first, last = checks.finite("low", low), checks.finite("high", high)
         if not first < last:
@@ -145,6 +155,13 @@ class Setting:
         problem: the stated bounds.
         horizon: n, the most rounds that will be played.
         failure_prob: alpha, for all confidence statements together; 1/n unless given.
+
+    Examples:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=5, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> setting = discreet.Setting(problem=problem, horizon=1_000)
+        >>> setting.failure_prob
+        0.001
     """
 
     problem: Problem
@@ -170,7 +187,21 @@ class Setting:
         *,
         open_ended: bool = True,
     ) -> Self:
-        """A setting, also without a horizon, where a variant allows that."""
+        """A setting, also without a horizon, where a variant allows that.
+
+        Args:
+            problem: the stated bounds.
+            horizon: the most rounds that will be played; None if that is not known.
+            failure_prob: for all confidence statements together; chosen by the horizon if left
+                out.
+            open_ended: whether the variant can do without a horizon.
+
+        Returns:
+            The setting.
+
+        Raises:
+            ParameterError: there is no horizon, and the variant needs one.
+        """
         if horizon is not None:
             return cls(problem=problem, horizon=horizon, failure_prob=failure_prob)  # type: ignore[arg-type]
         if not open_ended:
@@ -181,7 +212,14 @@ class Setting:
         return cls(problem=problem, horizon=OPEN_HORIZON, failure_prob=alpha)
 
     def log_tail(self, factor: float) -> float:
-        """What a tail bound for one round costs, ln(factor n/alpha)."""
+        """What a tail bound for one round costs, ln(factor n/alpha).
+
+        Args:
+            factor: what n/alpha is multiplied with.
+
+        Returns:
+            The logarithm.
+        """
         return math.log(factor) + math.log(self.horizon) - math.log(self.failure_prob)
 
     @property

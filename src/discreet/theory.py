@@ -39,6 +39,21 @@ class NoiseBounds:
     In each round, with probability at least 1 - alpha/2n (docs/errata.md says how far the paper's
     proof of that goes): the eigenvalues of H_t lie within
     [rho_min, rho_max], and the norm of h_t with respect to the inverse of H_t is at most gamma.
+
+    Attributes:
+        rho_min: the least eigenvalue.
+        rho_max: the largest.
+        gamma: the bound on the norm of h_t.
+
+    Examples:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=5, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=0.1)
+        >>> paper = discreet.variants.calibrate(
+        ...     "gaussian", problem, horizon=50_000_000, privacy=privacy
+        ... )
+        >>> 0 < paper.bounds.rho_min < paper.bounds.rho_max
+        True
     """
 
     rho_min: float

@@ -321,3 +321,22 @@ def joiner_that_does_not_say_whose() -> Iterator[Make]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_events, "record", record)
         yield made(sound_windows("exact"))
+
+
+REWARDS = replace(LOOSE, protects="rewards")
+
+
+def sound_rewards(variant: Tight | Windowed = QUICK, horizon: int = 1) -> Mechanism:
+    """The real thing, where rewards alone are protected."""
+    problem = LINE if isinstance(variant, Windowed) else PROBLEM
+    return variant.mechanism(Setting(problem=problem, horizon=horizon), REWARDS)
+
+
+def rewards_with_less_noise(share: float) -> Make:
+    """Calibrated by somebody who took the sensitivity to be B or less, instead of 2B."""
+    return made(with_noise(sound_rewards(), moment=share))
+
+
+def windows_of_rewards_with_half_the_noise() -> Make:
+    """The same, over several releases."""
+    return made(with_noise(sound_rewards(SMALL_WINDOWS, WINDOWS_ROWS), moment=0.5))

@@ -171,3 +171,21 @@ def test_a_joiner_that_does_not_say_whose_rows_are_whose_is_caught() -> None:
     with broken.joiner_that_does_not_say_whose() as make:
         found = audit.run(make, attacks=["joiner"], trials=1_000)
     assert caught(found, "joiner", LOOSE)
+
+
+@pytest.mark.parametrize("share", [0.5**0.5, 0.5])
+def test_too_little_noise_on_rewards_alone_is_caught(share: float) -> None:
+    # mu is 1.53 over the share, at least 2.16. With 1,280 trials judged in each world its lower
+    # bound lies 0.29 below its estimate, whose deviation is 0.062: to be 1.53 or less takes more
+    # than five and a half of them, 2e-8.
+    make = broken.rewards_with_less_noise(share)
+    found = audit.run(make, attacks=["gaussian"], trials=1_600)
+    assert caught(found, "gaussian", LOOSE)
+
+
+@pytest.mark.nightly
+def test_windows_of_rewards_with_half_the_noise_are_caught() -> None:
+    # As above, with a mu of twice 1.53.
+    make = broken.windows_of_rewards_with_half_the_noise()
+    found = audit.run(make, attacks=["matched-gaussian"], trials=800)
+    assert caught(found, "matched-gaussian", LOOSE)

@@ -51,7 +51,8 @@ class Recorded:
 
 
 def plan(row: streams.PlayedRow, *, prompt: bool) -> _Plan:
-    return _Plan(times=TIMES, first=4, own=3, counted=1, row=row, prompt=prompt)
+    bound = broken.PROBLEM.reward_bound
+    return _Plan(times=TIMES, first=4, own=3, counted=1, row=row, default=bound, prompt=prompt)
 
 
 @pytest.fixture

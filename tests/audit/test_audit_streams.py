@@ -163,3 +163,20 @@ def test_a_horizon_before_the_first_release_is_refused() -> None:
     short = replace(built, setting=replace(built.setting, horizon=3))
     with pytest.raises(ParameterError, match="ends before the first release"):
         streams.release_times(short, 1)
+
+
+@pytest.mark.parametrize("neighbours", ["replacement", "add-remove"])
+@pytest.mark.parametrize("bounds", [(1.0, 1.0), (2.0, 0.5)])
+def test_where_rewards_alone_are_protected_neighbours_differ_in_the_reward(
+    neighbours: str, bounds: tuple[float, float]
+) -> None:
+    problem = Problem(dim=3, action_norm=bounds[0], reward_bound=bounds[1], theta_norm=1.0)
+    target = Privacy(epsilon=1.0, delta=1e-6, neighbours=neighbours, protects="rewards")
+    built = Tight().mechanism(Setting(problem=problem, horizon=50), target)
+    pair = streams.worst_pair(built)
+    assert np.array_equal(pair.one.action, pair.other.action)
+    assert not pair.difference[:3].any()
+    cost = accounting.reward_cost(
+        action_norm=bounds[0], reward_bound=bounds[1], moment_std=1.0, neighbours=neighbours
+    )
+    assert np.linalg.norm(pair.difference[3:]) == pytest.approx(cost, rel=1e-12)

@@ -11,7 +11,25 @@ import pytest
 from scipy import stats
 
 from discreet import errors
-from discreet.baselines import DPSE, DPUCB, UCB1, Arms, Elimination, UpperConfidence, simulate
+from discreet.baselines import (
+    DPIMED,
+    DPKLUCB,
+    DPSE,
+    DPUCB,
+    IMED,
+    KLUCB,
+    RULES,
+    UCB1,
+    AdaPKLUCB,
+    AdaPUCB,
+    AnytimeLazyUCB,
+    Arms,
+    Elimination,
+    LazyDPTS,
+    UpperConfidence,
+    simulate,
+)
+from discreet.baselines._learner import ArmLearner
 from discreet.baselines._ucb import laplace_sum_width
 from discreet.kernels import _arms as kernel_arms
 from discreet.kernels import _random as random
@@ -21,26 +39,81 @@ from helpers import seeded
 FLAKE = 1e-6
 
 
-def joint_dpse(**given: object) -> DPSE:
-    return DPSE(joint=True, **given)
+PRIVATE = [name for name, row in RULES.items() if row.private]
 
 
-def plain_ucb1(*, n_arms: int, horizon: int, **_: object) -> UCB1:
-    return UCB1(n_arms=n_arms, horizon=horizon)
+def maker(name: str) -> Callable:
+    """Make this learner; epsilon is left out where there is none."""
+    row = RULES[name]
+
+    def make(*, epsilon: object, **given: object) -> ArmLearner:
+        return row.learner(**given, **({"epsilon": epsilon} if row.private else {}))
+
+    return make
 
 
-PRIVATE: dict[str, Callable] = {"dpucb": DPUCB, "dpse": DPSE, "dpse-joint": joint_dpse}
-ALL: dict[str, Callable] = {"ucb1": plain_ucb1, **PRIVATE}
-
-
-@pytest.fixture(params=list(ALL))
+@pytest.fixture(params=list(RULES))
 def make(request: pytest.FixtureRequest) -> Callable:
-    return ALL[request.param]
+    return maker(request.param)
 
 
-@pytest.fixture(params=list(PRIVATE))
+@pytest.fixture(params=PRIVATE)
 def make_private(request: pytest.FixtureRequest) -> Callable:
-    return PRIVATE[request.param]
+    return maker(request.param)
+
+
+def test_the_table_has_every_learner_and_says_what_it_protects() -> None:
+    classes = {type(maker(name)(n_arms=2, horizon=9, epsilon=1.0)) for name in RULES}
+    assert classes == {
+        UCB1,
+        KLUCB,
+        IMED,
+        DPUCB,
+        DPSE,
+        AnytimeLazyUCB,
+        AdaPUCB,
+        AdaPKLUCB,
+        LazyDPTS,
+        DPKLUCB,
+        DPIMED,
+    }
+    for name, row in RULES.items():
+        learner = maker(name)(n_arms=2, horizon=9, epsilon=1.0)
+        assert row.name == name
+        assert row.private == learner.guarantee.private
+        if row.private:
+            assert (row.protects, row.trust, row.kind) == ("rewards", "central", "pure")
+            assert (learner.guarantee.record, learner.guarantee.delta) == ("reward", 0.0)
+        else:
+            assert (row.protects, row.trust, row.kind) == ("nothing", "none", "none")
+
+
+@pytest.mark.parametrize("name", list(RULES))
+def test_an_epsilon_that_is_missing_or_not_used_is_refused(name: str) -> None:
+    row = RULES[name]
+    for make in (row.rule, row.learner):
+        with pytest.raises(errors.ParameterError) as caught:
+            make(n_arms=2, horizon=10, epsilon=None if row.private else 1.0)
+        assert caught.value.parameter == "epsilon"
+
+
+def test_released_means_come_with_the_first_release_and_cannot_be_written_through(
+    make: Callable,
+) -> None:
+    learner = make(n_arms=2, horizon=4000, epsilon=1.0)
+    assert np.isnan(learner.released_means).all()
+    while np.isnan(learner.released_means).any():
+        learner.learn(learner.choose(), 0.25)
+    found = learner.released_means
+    learner.released_means[:] = 7.0
+    np.testing.assert_array_equal(learner.released_means, found)
+
+
+def test_with_hardly_any_noise_released_means_are_means(make: Callable) -> None:
+    learner = make(n_arms=2, horizon=4000, epsilon=1e9)
+    while np.isnan(learner.released_means).any():
+        learner.learn(learner.choose(), 0.25)
+    np.testing.assert_allclose(learner.released_means, 0.25, atol=1e-4)
 
 
 def test_a_learner_names_arms_and_learns_them_to_the_horizon(make: Callable) -> None:

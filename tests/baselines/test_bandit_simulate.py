@@ -4,21 +4,19 @@ import numpy as np
 import pytest
 
 from discreet import errors
-from discreet.baselines import Arms, Elimination, UpperConfidence, simulate
+from discreet.baselines import RULES, Arms, Elimination, simulate
+from discreet.baselines._learner import ArmRule
 
-RULES = {
-    "ucb1": UpperConfidence(n_arms=3, horizon=3000),
-    "dpucb": UpperConfidence(n_arms=3, horizon=3000, epsilon=1.0),
-    "dpse": Elimination(n_arms=3, horizon=3000, epsilon=1.0),
-    "dpse-joint": Elimination(n_arms=3, horizon=3000, epsilon=1.0, joint=True),
-    "se": Elimination(n_arms=3, horizon=3000),
-}
+MADE: dict[str, ArmRule] = {
+    name: row.rule(n_arms=3, horizon=3000, **({"epsilon": 1.0} if row.private else {}))
+    for name, row in RULES.items()
+} | {"se": Elimination(n_arms=3, horizon=3000)}
 ARMS = Arms.with_gaps([0.5, 1.0], best_mean=0.25)
 
 
-@pytest.fixture(params=list(RULES))
-def rule(request: pytest.FixtureRequest) -> UpperConfidence | Elimination:
-    return RULES[request.param]
+@pytest.fixture(params=list(MADE))
+def rule(request: pytest.FixtureRequest) -> ArmRule:
+    return MADE[request.param]
 
 
 def test_arms_know_their_gaps() -> None:
@@ -40,7 +38,7 @@ def test_impossible_means_are_refused_by_name(means: tuple[float, ...]) -> None:
     assert caught.value.parameter == "means"
 
 
-def test_every_round_pulls_one_arm(rule: UpperConfidence | Elimination) -> None:
+def test_every_round_pulls_one_arm(rule: ArmRule) -> None:
     checkpoints = [1, 2, 3, 4, 100, 2999, 3000]
     outcome = simulate(rule, ARMS, seeds=range(4), checkpoints=checkpoints)
     assert outcome.pulls.shape == (4, 7, 3)
@@ -51,14 +49,14 @@ def test_every_round_pulls_one_arm(rule: UpperConfidence | Elimination) -> None:
     )
 
 
-def test_checkpoints_do_not_change_the_play(rule: UpperConfidence | Elimination) -> None:
+def test_checkpoints_do_not_change_the_play(rule: ArmRule) -> None:
     often = simulate(rule, ARMS, seeds=[5], checkpoints=range(1, 3001)).pulls
     once = simulate(rule, ARMS, seeds=[5]).pulls
     np.testing.assert_array_equal(often[:, -1], once[:, -1])
 
 
 def test_seeds_are_repeatable_on_any_number_of_workers(
-    rule: UpperConfidence | Elimination,
+    rule: ArmRule,
 ) -> None:
     alone = simulate(rule, ARMS, seeds=range(4)).pulls
     shared = simulate(rule, ARMS, seeds=range(4), jobs=2).pulls
@@ -68,12 +66,12 @@ def test_seeds_are_repeatable_on_any_number_of_workers(
 @pytest.mark.parametrize("checkpoints", [[], [0], [5, 5], [6, 5], [3001], [2.5]])
 def test_bad_checkpoints_are_refused_by_name(checkpoints: list[int]) -> None:
     with pytest.raises(errors.ParameterError) as caught:
-        simulate(RULES["ucb1"], ARMS, seeds=[1], checkpoints=checkpoints)
+        simulate(MADE["ucb1"], ARMS, seeds=[1], checkpoints=checkpoints)
     assert caught.value.parameter == "checkpoints"
 
 
 def test_no_seeds_and_the_wrong_number_of_arms_are_refused_by_name() -> None:
     with pytest.raises(errors.ParameterError, match="seeds"):
-        simulate(RULES["ucb1"], ARMS, seeds=[])
+        simulate(MADE["ucb1"], ARMS, seeds=[])
     with pytest.raises(errors.ParameterError, match="arms"):
-        simulate(RULES["ucb1"], Arms((0.0, 0.1)), seeds=[1])
+        simulate(MADE["ucb1"], Arms((0.0, 0.1)), seeds=[1])

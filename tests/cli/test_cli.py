@@ -11,7 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet import __version__
+from discreet.baselines import LINEAR_BASELINES
 from discreet.cli import app
+from discreet.errors import ParameterError
 from discreet.learner import LinUCB
 from discreet.mechanism.variants import VARIANTS
 from discreet.privacy import Privacy
@@ -131,7 +133,8 @@ def test_a_plan_of_ours_has_its_own_keys_in_json_and_table(plan: list[str]) -> N
     found = as_json(*plan)
     keys = {"releases", "gdp_mu", "column_norm", "gram_noise_std", "moment_noise_std"}
     keys |= {"first_noise_scale", "last_noise_scale", "half_gain_rows"}
-    keys |= {"first_release_rows"} if plan == DEFAULT else set()
+    bounds = {"regret_bound", "paper_regret_bound"}
+    keys |= {"first_release_rows"} if plan == DEFAULT else bounds
     assert set(found) == keys | {"variant", "guarantee"}
     table = CliRunner().invoke(app, plan).stdout
     assert all(key in table for key in keys)
@@ -173,7 +176,20 @@ def test_a_horizon_before_the_first_release_is_told() -> None:
         assert "first release" not in enough.stderr
 
 
-@pytest.mark.parametrize("plan", [DEFAULT, TIGHT], ids=["windows", "tight"])
+def test_a_plan_with_a_gap_has_our_bound_beside_the_papers() -> None:
+    found = as_json(*TIGHT, "--gap=0.1")
+    bounds = ["regret_bound", "gap_regret_bound", "paper_regret_bound", "paper_gap_regret_bound"]
+    table = CliRunner().invoke(app, [*TIGHT, "--gap=0.1"])
+    assert all(found[bound] > 0 and bound in table.stdout for bound in bounds)
+    assert not table.stderr
+    gaussian = as_json(*PLAN, "--gap=0.1")
+    for ours, papers in zip(bounds[:2], bounds[2:], strict=True):
+        assert found[papers] == gaussian[ours] > found[ours]
+
+
+@pytest.mark.parametrize(
+    "plan", [DEFAULT, [*TIGHT, "--horizon=none"]], ids=["windows", "tight without a horizon"]
+)
 def test_a_plan_without_a_theorem_says_that_it_does_not_use_the_gap(plan: list[str]) -> None:
     outcome = CliRunner().invoke(app, [*plan, "--gap=0.1", "--json"])
     assert "--gap is not used" in outcome.stderr
@@ -272,6 +288,8 @@ BAD = {
     "no contributions": ([*TIGHT, "--contributions=0"], "contributions"),
     "half a contribution": ([*TIGHT, "--contributions=1.5"], "--contributions"),
     "contributions, paper's noise": ([*PLAN, "--contributions=2"], "privacy"),
+    "unknown to protect": ([*TIGHT, "--protects=contexts"], "protects"),
+    "rewards, paper's noise": ([*PLAN, "--protects=rewards"], "protects"),
     "unknown neighbours": ([*TIGHT, "--neighbours=next-door"], "neighbours"),
     "neighbours, paper's noise": ([*PLAN, "--neighbours=add-remove"], "privacy"),
     "shift of ours": ([*TIGHT, "--shift=5"], "shift"),
@@ -357,3 +375,61 @@ def test_a_memory_and_a_world_that_changes_can_be_asked_for() -> None:
     assert as_json(*FEW)["memory"] is None
     both = CliRunner().invoke(app, [*asked, "--flip=5", "--turn=5"])
     assert both.exit_code != 0
+
+
+@pytest.mark.parametrize("name", ["windows", "tight"])
+def test_rewards_alone_can_be_planned_and_played(name: str) -> None:
+    options = ["--horizon=3000", "--dim=3", "--epsilon=1", "--delta=0.1", f"--variant={name}"]
+    rows = as_json("plan", *options)
+    found = as_json("plan", *options, "--protects=rewards")
+    assert found["gram_noise_std"] == 0.0
+    assert 0.0 < found["moment_noise_std"] < rows["moment_noise_std"]
+    assert found["half_gain_rows"] < rows["half_gain_rows"]
+    assert (rows["guarantee"]["protects"], found["guarantee"]["protects"]) == ("rows", "rewards")
+    assert "decision sets and actions are public" in found["guarantee"]["text"]
+    seeds = ["--seeds=2", "--jobs=1", "--rounds=200", "--protects=rewards"]
+    played = as_json("simulate", *options, *seeds)
+    assert played["guarantee"]["protects"] == "rewards"
+    assert played["pseudo_regret"]["mean"] > 0.0
+
+
+BASELINE = ["simulate", "--horizon=400", "--dim=3", "--epsilon=1", "--seeds=2", "--jobs=1"]
+
+
+@pytest.mark.parametrize("name", [*LINEAR_BASELINES, "dp-imed"])
+def test_simulate_plays_baselines_and_says_what_they_protect(name: str) -> None:
+    delta = [] if name == "dp-imed" else ["--delta=1e-6"]
+    found = as_json(*BASELINE, *delta, "--env=basis", f"--baseline={name}", "--rounds=300")
+    assert found["baseline"] == name
+    assert found["rounds"] == 300
+    assert found["seeds"] == len(found["pseudo_regret"]["per_seed"]) == 2
+    assert found["protects"] == found["guarantee"]["protects"]
+    assert found["trust"] in {"central", "local", "shuffle"}
+    assert found["guarantee"]["epsilon"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("extra", "parameter"),
+    [
+        (["--baseline=best", "--delta=0.1"], "baseline"),
+        (["--baseline=adac-oful"], "delta"),
+        (["--baseline=adac-oful", "--delta=0.1", "--policy=ucb"], "policy"),
+        (["--baseline=adac-oful", "--delta=0.1", "--variant=tight"], "variant"),
+        (["--baseline=ldp-linucb", "--delta=0.1", "--protects=rewards"], "protects"),
+        (["--baseline=core-set", "--delta=0.1"], "environment"),
+        (["--baseline=dp-imed"], "environment"),
+    ],
+)
+def test_a_baseline_that_cannot_be_played_is_refused_by_name(
+    extra: list[str], parameter: str
+) -> None:
+    outcome = CliRunner().invoke(app, [*BASELINE, *extra])
+    assert isinstance(outcome.exception, ParameterError)
+    assert outcome.exception.parameter == parameter
+
+
+def test_a_baseline_is_shown_as_a_table() -> None:
+    outcome = CliRunner().invoke(app, [*BASELINE, "--delta=0.1", "--baseline=adac-oful"])
+    assert outcome.exit_code == 0
+    assert "adac-oful" in outcome.stdout
+    assert "decision sets and actions are public" in " ".join(outcome.stdout.split())

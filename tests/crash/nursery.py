@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import discreet
-from discreet.curator.records import LEARNER
+from discreet.curator._records import LEARNER
 from discreet.errors import StateExistsError, StateFileError, StateInUseError, StoreError
 from discreet.learner import read_ledger
 from discreet.mechanism.schedules import batches

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import LinUCB, Problem
-from discreet.curator import records
-from discreet.curator.records import Change, Head, Records
+from discreet.curator import _records as records
+from discreet.curator._records import Change, Head, Records
 from discreet.curator.store import Item
 from discreet.errors import CorruptFileError, FileVersionError, StateFileError
 from helpers import TARGET, played

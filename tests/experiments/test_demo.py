@@ -50,7 +50,7 @@ def test_the_demo_plays_the_paper_s_second_experiment() -> None:
     private = [cell for cell in cells if VARIANTS[cell.variant].private]
     assert {(cell.epsilon, cell.delta) for cell in private} == {(1.0, 0.1)}
     assert len({cell.seed for cell in cells}) > 1
-    assert len(cells) == demo.STEPS
+    assert len(cells) == demo.steps(quick=False)
 
 
 def test_the_default_plays_by_its_own_policy_and_the_paper_s_variants_by_theirs(
@@ -91,7 +91,7 @@ def test_there_is_at_least_one_worker() -> None:
 def test_progress_counts_every_run_once(result: demo.DemoResult, steps: list[int]) -> None:
     assert result.sizes == TINY
     assert steps == list(range(1, len(variants.cells(TINY)) + 1))
-    assert len(CONTENDERS) * 2 * variants.DEMO.seeds == demo.STEPS
+    assert len(CONTENDERS) * 2 * variants.DEMO.seeds == demo.steps(quick=False)
 
 
 def test_the_tables_hold_the_outcomes_numbers(result: demo.DemoResult) -> None:

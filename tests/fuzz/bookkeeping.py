@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import discreet
+from discreet.curator._records import LEARNER
 from discreet.curator._subjects import unpack
-from discreet.curator.records import LEARNER
 from discreet.mechanism import Mechanism
 from discreet.mechanism.schedules import Schedule, every_round
 from discreet.mechanism.strategies import Windows

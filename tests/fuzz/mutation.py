@@ -37,7 +37,7 @@ import numpy as np
 import discreet
 from discreet import _canonical as canonical
 from discreet.curator import store as stores
-from discreet.curator.records import (
+from discreet.curator._records import (
     DECISION,
     HEAD,
     LEARNER,

@@ -38,8 +38,8 @@ from discreet.curator import (
     store,
     sums,
 )
+from discreet.curator._records import Records
 from discreet.curator._under_way import Tail
-from discreet.curator.records import Records
 from discreet.curator.store import ledger_file, memory, sqlite
 from discreet.curator.store.ledger_file import LedgerFile
 from discreet.curator.store.sqlite import SqliteStore

@@ -36,6 +36,19 @@ def test_four_normals_make_one_laplace_number() -> None:
 
 
 @EXAMPLES
+@given(seed=st.integers(0, 2**32), scale=st.floats(1e-3, 1e6), reward=st.integers(-(2**20), 2**20))
+def test_noise_is_on_a_grid_and_sums_with_rewards_on_it_are_exact(
+    seed: int, scale: float, reward: int
+) -> None:
+    z = normals(seed, pulls.PER_DRAW)
+    drawn, exact = pulls.noise(z, 0, scale), scale * pulls.laplace(z, 0)
+    assert abs(drawn - exact) <= 0.5 * pulls.GRID * (1 + 1e-9)
+    steps = int(drawn * 2**20)
+    assert drawn == steps * pulls.GRID
+    assert drawn + reward * pulls.GRID == (steps + reward) * pulls.GRID
+
+
+@EXAMPLES
 @given(st.integers(0, 2**62))
 def test_ones_counts_binary_ones(number: int) -> None:
     assert pulls.ones(number) == number.bit_count()
@@ -53,7 +66,7 @@ def test_an_arm_sums_as_the_covering_tree_does(rewards: list[float], spare: int,
     z = normals(seed, pulls.PER_DRAW * 3 * (levels + 1) * (len(rewards) + 1))
     board = pulls.empty_board(2, levels)
     at = pulls.begin(board, levels, scale, z, 0)
-    noise = scale * laplaces(z)
+    noise = np.array([pulls.noise(z, one, scale) for one in range(0, len(z), pulls.PER_DRAW)])
     used = 2 * levels
 
     nodes, idle = np.zeros((levels, 1)), np.zeros((levels, 1))

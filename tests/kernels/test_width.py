@@ -62,7 +62,7 @@ class Formulas:
 
     def __init__(self, gram: F64, held: ReleaseNoise = HELD, terms: Terms = TERMS) -> None:
         dim = len(gram)
-        self.gram, self.terms, self.reach = gram, terms, held.reach
+        self.gram, self.terms, self.held, self.reach = gram, terms, held, held.reach
         noise = held.moment_std**2 + 2 * terms.theta_norm**2 * held.gram_std**2
         prior = terms.prior * (terms.variance * self.reach + noise)
         values, vectors = np.linalg.eigh(gram + self.reach * np.eye(dim))
@@ -86,13 +86,27 @@ class Formulas:
         _, vectors = np.linalg.eigh(self.gram)
         return float(self.widths(shift, vectors.sum(axis=1)[None, :])[0])
 
+    def known(self) -> bool:
+        """Whether without a shift no direction's width is above the bound on the parameter."""
+        values, vectors = np.linalg.eigh(self.gram)
+        return bool(values[0] > 0) and bool(
+            (self.widths(0.0, vectors.T) <= self.terms.theta_norm).all()
+        )
+
+    def smallest(self) -> float:
+        """c_0: where a direction becomes known, with the radius that there is without data."""
+        empty = Formulas(np.zeros_like(self.gram), self.held, self.terms)
+        variance, norm = self.terms.variance, self.terms.theta_norm
+        flat = float(np.linalg.eigvalsh(empty.q)[0])
+        roots = np.roots([norm**2, -(empty.beta**2) * variance, -(empty.beta**2) * flat])
+        return self.reach + max(self.reach, float(roots.max()))
+
     def candidates(self) -> list[float]:
-        """The shifts to choose from: 0, and 64 above what makes the matrix positive."""
-        lowest = float(np.linalg.eigvalsh(self.gram)[0])
-        far = 30 * self.beta * math.sqrt(np.linalg.eigvalsh(self.q)[-1]) / self.terms.theta_norm
-        shifts = np.geomspace(self.reach / 400, max(20 * self.reach, far), 64)
-        none = [0.0] if lowest > shifts[0] else []
-        return none + [max(0.0, -lowest) + float(shift) for shift in shifts]
+        """The shifts to choose from: 0 if all is known, else 16 from c_0 to 4 c_0."""
+        if self.known():
+            return [0.0]
+        beyond = max(0.0, -float(np.linalg.eigvalsh(self.gram)[0]) - self.reach)
+        return [float(c) for c in np.geomspace(1.0, 4.0, 16) * (self.smallest() + beyond)]
 
 
 def symmetric_noise(rng: np.random.Generator, dim: int, std: float) -> F64:
@@ -194,8 +208,19 @@ def test_the_width_is_hardly_wider_than_the_bound_on_the_parameter(
     region = by_kernel(gram, np.zeros(dim), terms)
     squares = np.ones(dim)  # of an action that is equally long in all directions
     found = math.sqrt(squares @ region.noise) + math.sqrt(squares @ region.bias)
-    assert found <= 1.1 * theta_norm * math.sqrt(dim)
+    assert found <= 1.35 * theta_norm * math.sqrt(dim)
     assert found == pytest.approx(min(formulas.proxy(at) for at in formulas.candidates()))
+
+
+def test_a_direction_without_data_does_not_widen_the_others() -> None:
+    # The shift that is best for both directions together would be about 40,000.
+    gram = np.diag([0.0, 1e6])
+    formulas, region = Formulas(gram), by_kernel(gram, np.zeros(2))
+    known = np.array([[0.0, 1.0]])
+    alone = formulas.beta * math.sqrt(formulas.q[1, 1]) / 1e6  # what no shift would give
+    assert region.widths(known)[0] <= 1.2 * alone
+    assert formulas.widths(40_000.0, known)[0] > 3 * alone
+    assert formulas.proxy(40_000.0) < formulas.proxy(region.shift)
 
 
 def test_a_worse_shift_would_be_noticed() -> None:
@@ -203,7 +228,7 @@ def test_a_worse_shift_would_be_noticed() -> None:
     gram = np.diag([-10.0, 30.0, 90.0, 100.0, 200.0, 300.0])
     formulas = Formulas(gram)
     widths = np.sort([formulas.proxy(shift) for shift in formulas.candidates()])
-    assert widths[-1] > 10 * widths[0]
+    assert widths[-1] > 1.1 * widths[0]
     assert widths[1] > (1 + 1e-6) * widths[0]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from discreet import LinUCB, Privacy, Problem, load
-from discreet.curator.records import Records
+from discreet.curator._records import Records
 from discreet.errors import ParameterError
 from discreet.mechanism import _feedback as feedback
 from discreet.mechanism import strategies

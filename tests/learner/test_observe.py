@@ -1,6 +1,7 @@
 """Rows that were decided elsewhere: a warm start under the same guarantee."""
 
 import contextlib
+import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,8 @@ import pytest
 
 import discreet
 from discreet import LinUCB, Privacy, Problem
-from discreet.curator import curator, records, sums
+from discreet.curator import _records as records
+from discreet.curator import curator, sums
 from discreet.curator.sums import IntegerSums
 from discreet.errors import (
     DiscreetError,
@@ -159,6 +161,24 @@ def test_most_rows_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
     bandit = learner()
     bandit.observe(*log(400))
     assert sum(gathered) == 400 - bandit.release.number
+
+
+def test_rows_taken_together_are_stored_as_they_are_one_at_a_time(tmp_path: Path) -> None:
+    actions, rewards = log(60)
+    together, one_by_one = learner(tmp_path / "together"), learner(tmp_path / "one by one")
+    together.observe(actions, rewards)
+    for action, reward in zip(actions, rewards, strict=True):
+        one_by_one.learn(one_by_one.choose(action[None]), reward)
+    stored = []  # while they are open: to close one stores sums instead
+    for name in ("together", "one by one"):
+        with contextlib.closing(sqlite3.connect(tmp_path / name)) as database:
+            rows = database.execute(
+                "SELECT number, substr(value, 17) FROM item WHERE kind = ? ORDER BY number",
+                (records.ROW,),  # without its seal, which names the learner
+            ).fetchall()
+        stored.append(rows)
+    assert stored[0] == stored[1]
+    assert len(stored[0]) == 60
 
 
 def test_rows_too_long_by_a_trace_are_shortened_in_both_ways(

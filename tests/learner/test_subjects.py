@@ -27,9 +27,10 @@ from discreet import (
     Supplied,
     load,
 )
-from discreet.curator import _subjects, _under_way, curator, records, sums
+from discreet.curator import _records as records
+from discreet.curator import _subjects, _under_way, curator, sums
+from discreet.curator._records import PERSON
 from discreet.curator._subjects import unpack
-from discreet.curator.records import PERSON
 from discreet.curator.store import Place, sqlite
 from discreet.errors import (
     BudgetExceededError,

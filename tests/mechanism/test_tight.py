@@ -27,7 +27,7 @@ from discreet import (
     greedy,
 )
 from discreet.errors import ParameterError
-from discreet.mechanism import JointWidth
+from discreet.mechanism import JointWidth, _regret
 from discreet.mechanism.noise._gaussian import GaussianNoise
 from discreet.mechanism.planning import plan
 from discreet.mechanism.schedules import Schedule, batches, every_round, geometric, hybrid
@@ -204,6 +204,10 @@ def test_a_plan_says_what_the_mechanism_has() -> None:
         "moment_noise_std": mechanism.noise.moment_std,
         "first_noise_scale": pytest.approx(norms[0]),
         "last_noise_scale": pytest.approx(norms[1]),
+        "regret_bound": _regret.regret_bound(mechanism),
+        "paper_regret_bound": plan(
+            named("gaussian"), setting().problem, horizon=10_000, privacy=PAPER
+        )["regret_bound"],
         "half_gain_rows": mechanism.half_gain_rows,
     }
     assert guarantee == mechanism.guarantee.to_json()

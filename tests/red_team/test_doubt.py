@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.curator import records
+from discreet.curator import _records as records
 from discreet.curator.store import sqlite
 from discreet.curator.store.sqlite import SqliteStore
 from discreet.errors import MissingFileError, StateExistsError, StoreError

@@ -202,6 +202,7 @@ def test_the_card_states_the_promise_and_what_the_joiner_adds(service: Service) 
         ({"policy": {"rule": "nonsense"}}, "policy"),
         ({"features": {"parts": 3}}, "parts"),
         ({"contributions_per_user": 0}, "contributions_per_user"),
+        ({"protects": "contexts"}, "protects"),
         ({"unknown": 1}, "unknown"),
     ],
 )

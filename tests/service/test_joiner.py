@@ -5,6 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
+from discreet import Release
 from discreet.service import _events as events
 from discreet.service._bodies import Erased
 from service.serving import Service
@@ -295,3 +296,30 @@ def test_no_release_is_missing_after_a_crash_at_any_write(
     assert shown == [0, 1, 2, 3]
     assert service.learner().release.number == shown[-1]
     assert service.learner().rows == 40
+
+
+def test_where_rewards_alone_are_protected_the_gram_matrix_shows_actions_and_no_reward(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = service.make(protects="rewards")
+    service.settle()
+    assert made["protects"] == "rewards"
+    card = service.get("/v1/bandits/news/card").json()
+    assert card["protects"] == "rewards"
+    assert "who came how often, is public here" in card["joiner"]
+    seen = rows_of(service, monkeypatch)
+    learner = service.learner()
+    due = learner.mechanism.schedule.after(0)
+    for number in range(due):  # rewards come, are out of bounds, or never come
+        service.rank(event_id=f"e{number}", subject="ann" if number in {0, 1} else f"p{number}")
+    service.rewards(("e0", 1.0), ("e2", 7.0), ("e3", 0.0))
+    service.pass_time(11)
+    service.settle()
+    assert learner.rows == due
+    assert learner.over_cap == 1
+    assert [reward for _, reward, _ in seen[:4]] == [1.0, 0.0, 0.0, 0.0]
+    # All rows count alike in the first release, but for the one over the cap, which is zeros.
+    shown = Release.from_json(learner.release.to_json())
+    rows = np.array([row for at, (row, _, _) in enumerate(seen) if at != 1])
+    exact = shown.weight / due * rows.T @ rows
+    np.testing.assert_allclose(shown.gram, exact, rtol=0, atol=1e-3)  # rows are rounded to a grid

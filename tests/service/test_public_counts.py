@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from discreet.service._metrics import SILENT, Metrics
+
 # How long something took, when it was, and whether that is long ago: different in every run.
 _TIMES = re.compile(r"_(created|sum|bucket|up)\b|release_made")
 _PUBLIC = ("/readyz", "/v1/bandits", "/v1/bandits/news")
@@ -48,6 +50,7 @@ def _react(service: Any) -> None:
 
 
 def _seen(service: Any) -> dict[str, Any]:
+    service.loop.run(service.core.look())  # or counts are as of the last look, a moment ago
     metrics = service.get("/metrics", key=None).text.splitlines()
     found: dict[str, Any] = {path: _known(service.get(path).json()) for path in _PUBLIC}
     found["metrics"] = [line for line in metrics if not _TIMES.search(line)]
@@ -60,6 +63,19 @@ def _known(value: Any) -> Any:
         hidden = {"digest", "made", "created", "writer", "database", "ready"}
         return {name: _known(one) for name, one in value.items() if name not in hidden}
     return [_known(one) for one in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("status", [204, 207, 400, 404, 429, 500, 503])
+def test_no_reward_and_no_activation_is_counted_whatever_became_of_it(
+    service: Any, status: int
+) -> None:
+    metrics = Metrics()
+    before = metrics.text(service.core)
+    for route in SILENT:
+        metrics.count(route, "POST", status, 0.1)
+    assert metrics.text(service.core) == before
+    metrics.count("rank", "POST", status, 0.1)
+    assert metrics.text(service.core) != before
 
 
 def test_public_counts_are_the_same_whether_rewards_came_or_not(

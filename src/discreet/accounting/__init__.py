@@ -17,7 +17,15 @@ from discreet.accounting._composition import (
 from discreet.accounting._discrete_gaussian import discrete_gaussian_mu, discrete_gaussian_trace
 from discreet.accounting._gdp import gaussian_delta, gaussian_epsilon, gaussian_mu
 from discreet.accounting._paper import gaussian_node_std, paper_gaussian_mu, wishart_node_dof
-from discreet.accounting._rows import Neighbours, RowScales, best_ratio, row_cost, row_scales
+from discreet.accounting._rows import (
+    Neighbours,
+    RowScales,
+    best_ratio,
+    reward_cost,
+    reward_std,
+    row_cost,
+    row_scales,
+)
 from discreet.accounting._search import upwards
 from discreet.accounting._several import composed_mu, group_of_two, traced_delta, traced_mu
 from discreet.accounting._zcdp import zcdp_delta, zcdp_epsilon, zcdp_of_gdp, zcdp_parameter
@@ -38,6 +46,8 @@ __all__ = [
     "group_cost",
     "group_of_two",
     "paper_gaussian_mu",
+    "reward_cost",
+    "reward_std",
     "row_cost",
     "row_scales",
     "strategy_cost",

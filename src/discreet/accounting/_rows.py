@@ -4,7 +4,8 @@ Released with noise are G = sum x x^T, symmetric, with standard deviation ``gram
 diagonal and sqrt(2) times that on it, and u = sum x y with ``moment_std``. A row (x, y) has
 ||x|| <= ``action_norm`` and |y| <= ``reward_bound``. The whitened distance of two neighbours is
 sqrt(||dG||_F^2 / (2 gram_std^2) + ||du||^2 / moment_std^2), and releasing both is mu-GDP with mu
-its largest value. Proofs: docs/accounting.md.
+its largest value. Where rewards alone are protected, G is exact and u alone has noise. Proofs:
+docs/accounting.md.
 """
 
 import math
@@ -93,6 +94,54 @@ def row_scales(
     unit = row_cost(**bounds, gram_std=1.0, moment_std=ratio, neighbours=neighbours)
     gram_std = upwards(upwards(upwards(unit / mu_one)))  # the cost is rounded up again below
     return RowScales(gram_std, gram_std * ratio)
+
+
+def reward_cost(
+    *,
+    action_norm: float,
+    reward_bound: float,
+    moment_std: float,
+    neighbours: str = Neighbours.REPLACEMENT,
+) -> float:
+    """The largest whitened distance that changing one reward causes, rounded up.
+
+    The action stays as it is, and so does the Gram matrix, which needs no noise. The moment moves
+    by ||x|| |y - y'|: replacement costs 2 L B/s_u; add-remove, where a reward that does not count
+    is at the centre, costs L B/s_u. Both are reached in every dimension.
+
+    Args:
+        action_norm: L, the bound on the norm of an action.
+        reward_bound: B, the bound on a reward's distance from the centre.
+        moment_std: s_u, the deviation of the moment's noise.
+        neighbours: the neighbour relation.
+
+    Returns:
+        mu_1.
+    """
+    farthest = 1.0 if Neighbours.named(neighbours) is Neighbours.ADD_REMOVE else 2.0
+    moved = checks.magnitude("action_norm", action_norm) * (
+        checks.magnitude("reward_bound", reward_bound) / checks.positive("moment_std", moment_std)
+    )
+    return upwards(farthest * moved)
+
+
+def reward_std(
+    problem: Problem, *, mu_one: float = 1.0, neighbours: str = Neighbours.REPLACEMENT
+) -> float:
+    """Noise of the moment for which one reward costs ``mu_one``: at most, and to a relative 1e-13.
+
+    Args:
+        problem: the stated bounds.
+        mu_one: what one reward may cost in one sum.
+        neighbours: the neighbour relation.
+
+    Returns:
+        s_u, the standard deviation.
+    """
+    checks.magnitude("mu_one", mu_one)
+    bounds = {"action_norm": problem.action_norm, "reward_bound": problem.reward_bound}
+    unit = reward_cost(**bounds, moment_std=1.0, neighbours=neighbours)
+    return upwards(upwards(upwards(unit / mu_one)))
 
 
 def best_ratio(problem: Problem, *, neighbours: str = Neighbours.REPLACEMENT) -> float:

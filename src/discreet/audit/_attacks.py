@@ -189,7 +189,10 @@ def low_bits(target: Target) -> EpsilonBound:
 
     def bit_pair(mechanism: Mechanism) -> streams.RowPair:
         problem = mechanism.setting.problem
-        return streams.RowPair(streams.longest(problem), streams.zeros(problem.dim))
+        row = streams.longest(problem)
+        if mechanism.protects == "rewards":
+            return streams.RowPair(row, streams.PlayedRow(row.action, 0.0))
+        return streams.RowPair(row, streams.zeros(problem.dim))
 
     tuning, testing, _ = _flat(target.evidence(target.makers.short, bit_pair, releases=1))
     rates = statistics.low_bits_rates(tuning, testing, risk=target.effort.risk, score=target.score)

@@ -209,12 +209,12 @@ def _attacked(target: Target, name: str, claimed: float | None) -> Finding:
         confidence=target.effort.confidence,
         trials=found.trials,
         seconds=time.perf_counter() - start,
-        verdict=_verdict(found, claimed),
+        verdict=verdict(found, claimed),
         note=found.note,
     )
 
 
-def _verdict(found: EpsilonBound, claimed: float | None) -> str:
+def verdict(found: EpsilonBound, claimed: float | None) -> str:
     """What a bound says of a claim."""
     if found.outcome:
         return found.outcome

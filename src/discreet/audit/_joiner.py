@@ -5,7 +5,6 @@ module moves by itself, and the service's tables are in memory.
 """
 
 import sqlite3
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from discreet.audit import _streams as streams
 from discreet.audit import _trials as trials
-from discreet.audit._statistics import Rates, rate_bounds
+from discreet.audit._statistics import Rates, trace_rates
 from discreet.audit._streams import PlayedRow, RowPair
 from discreet.errors import DiscreetError
 from discreet.learner import LinUCB
@@ -82,6 +81,7 @@ class _Plan(NamedTuple):
     own: int  # how many events the person has
     counted: int  # how many of them are stated to count
     row: PlayedRow  # what each of them leaves behind
+    default: float  # the reward of an event for which none came, from the centre: the same for all
     prompt: bool  # the reward comes at once; otherwise never, or wrong, or late
 
 
@@ -128,7 +128,7 @@ class _World:
             wait=_WAIT,
             active=not own or self._active(place),
             features=row.action.astype("<f8").tobytes(),
-            otherwise=self.bounds[1],
+            otherwise=self.learner.problem.reward_centre + plan.default,
             subject=_SOMEBODY if own else None,
             request=b"",
             choice=0,
@@ -212,7 +212,7 @@ def played(make: trials.Make, effort: trials.Effort, *, releases: int) -> Joiner
     traces = [[trial.trace for trial in world] for world in seen]
     return JoinerTrials(
         trials.split(one, other, worlds.shift),
-        _trace_rates(traces[0], traces[1], risk=effort.risk),
+        trace_rates(traces[0], traces[1], risk=effort.risk),
     )
 
 
@@ -220,8 +220,8 @@ def _plans(pair: RowPair, times: tuple[int, ...], first: int, mechanism: Mechani
     counted = mechanism.guarantee.contributions_per_user
     own = min(_CROWD * counted, times[-1] - first)
     return [
-        _Plan(times, first, own, counted, pair.one, prompt=True),
-        _Plan(times, first, own, counted, pair.other, prompt=False),
+        _Plan(times, first, own, counted, pair.one, pair.other.reward, prompt=True),
+        _Plan(times, first, own, counted, pair.other, pair.other.reward, prompt=False),
     ]
 
 
@@ -252,14 +252,3 @@ def _play(learner: object, plan: _Plan) -> Seen:
     found = Seen(repr(looks), world.shown(len(plan.times)))
     world.connection.close()
     return found
-
-
-def _trace_rates(one: Sequence[str], other: Sequence[str], *, risk: float) -> Rates:
-    """How often a trace is one that speaks for the first world, in each.
-
-    Which traces do is found out on the fifth of the trials that is set apart.
-    """
-    tuned = max(1, len(one) // 5)
-    speaks = set(Counter(one[:tuned]) - Counter(other[:tuned]))
-    hits = [sum(trace in speaks for trace in world[tuned:]) for world in (one, other)]
-    return rate_bounds(hits, [len(one) - tuned, len(other) - tuned], risk=risk)

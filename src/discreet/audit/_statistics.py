@@ -8,6 +8,7 @@ of the trials that is set apart for that; counts come from the rest.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -187,6 +188,17 @@ def rate_bounds(hits: Sequence[int], trials: Sequence[int], *, risk: float) -> R
         float(lower_rate(hits[0], trials[0], risk / 2)),
         float(upper_rate(hits[1], trials[1], risk / 2)),
     )
+
+
+def trace_rates(one: Sequence[str], other: Sequence[str], *, risk: float) -> Rates:
+    """How often a trace is one that speaks for the first world, in each.
+
+    Which traces do is found out on the fifth of the trials that is set apart.
+    """
+    tuned = max(1, len(one) // 5)
+    speaks = set(Counter(one[:tuned]) - Counter(other[:tuned]))
+    hits = [sum(trace in speaks for trace in world[tuned:]) for world in (one, other)]
+    return rate_bounds(hits, [len(one) - tuned, len(other) - tuned], risk=risk)
 
 
 def _above(values: F64, thresholds: F64 | np.float64) -> F64:

@@ -97,13 +97,17 @@ def longest(problem: Problem) -> PlayedRow:
 
 
 def worst_pair(mechanism: Mechanism) -> RowPair:
-    """The two rows that `accounting.row_cost` is about: they move a release the farthest apart.
+    """The two rows that accounting is about: they move a release the farthest apart.
 
-    Under replacement both have the largest reward, and their actions the cosine
-    -min(1, (B s_G)^2/(L s_u)^2). Where noise does not say its scales they are taken to be equal.
+    Where rewards alone are protected both have the same action, and rewards at either bound, or one
+    at the centre under add-remove. Otherwise, under replacement both have the largest reward, and
+    their actions the cosine -min(1, (B s_G)^2/(L s_u)^2). Where noise does not say its scales they
+    are taken to be equal.
     """
     problem, noise = mechanism.setting.problem, mechanism.noise
     row = longest(problem)
+    if mechanism.protects == "rewards":
+        return _worst_rewards(row, mechanism.guarantee.neighbours)
     if mechanism.guarantee.neighbours == accounting.Neighbours.ADD_REMOVE:
         return RowPair(row, zeros(problem.dim))
     scales = (noise.std, noise.moment_std) if isinstance(noise, HasTwoScales) else (1.0, 1.0)
@@ -114,6 +118,12 @@ def worst_pair(mechanism: Mechanism) -> RowPair:
     turned = row.action * cosine
     turned[1] = problem.action_norm * math.sqrt(1 - cosine * cosine)
     return RowPair(row, PlayedRow(turned, row.reward))
+
+
+def _worst_rewards(row: PlayedRow, neighbours: str) -> RowPair:
+    """The same action with the rewards that are farthest apart."""
+    away = neighbours == accounting.Neighbours.ADD_REMOVE
+    return RowPair(row, PlayedRow(row.action, 0.0 if away else -row.reward))
 
 
 def _opposite(slope: float) -> float:

@@ -149,11 +149,20 @@ class DPSE(ArmLearner):
         self._sums = np.zeros(rule.n_arms)
         self._left, self._epoch, self._done = rule.n_arms, 1, 0
         self._size = kernels.batch(self._compiled, 1, rule.n_arms)
+        self._means = np.full(rule.n_arms, np.nan)
 
     @property
     def remaining(self) -> tuple[int, ...]:
         """The arms that have not been dropped: safe to show under the guarantee."""
         return tuple(int(arm) for arm in self._alive[: self._left])
+
+    @property
+    def released_means(self) -> F64:
+        """Each arm's noisy mean of the last epoch it was in, shape (n_arms,); NaN before one ends.
+
+        All noisy means together are covered by the guarantee, and arms are named from them alone.
+        """
+        return self._means.copy()
 
     def _chosen(self) -> int:
         return int(self._alive[self._done % self._left])
@@ -170,8 +179,9 @@ class DPSE(ArmLearner):
 
     def _end_epoch(self, normals: F64) -> None:
         rule, epoch, left = self._compiled, self._epoch, self._left
-        self._left = kernels.eliminate(
-            rule, epoch, self._size, left, self._alive, self._sums, normals
-        )
+        kernels.release(rule, self._size, left, self._alive, self._sums, normals)
+        remaining = self._alive[:left]
+        self._means[remaining] = self._sums[remaining]
+        self._left = kernels.drop(rule, epoch, self._size, left, self._alive, self._sums)
         self._epoch, self._done = epoch + 1, 0
         self._size = kernels.batch(rule, self._epoch, self._left)

@@ -15,6 +15,7 @@ from discreet.errors import (
     UnknownDecisionError,
     WrongProcessError,
 )
+from discreet.kernels._pulls import GRID
 from discreet.mechanism.noise.sources import NoiseSource, SystemNoise
 from discreet.privacy import Guarantee
 
@@ -108,6 +109,14 @@ class ArmLearner:
             return promise.voided("its noise comes from a seed and can be repeated")
         return promise
 
+    @property
+    def released_means(self) -> F64:
+        """The means that arms are named from, shape (n_arms,); NaN where there is none yet.
+
+        They are as safe to show as the arms are: the guarantee covers all of them together.
+        """
+        raise NotImplementedError
+
     def choose(self) -> int:
         """The arm to pull now. Asking again before the reward is learned gives the same arm.
 
@@ -126,7 +135,7 @@ class ArmLearner:
 
         Args:
             arm: that arm.
-            reward: a number from -1 to 1.
+            reward: a number from -1 to 1. It is rounded to a multiple of 2^-20, as the noise is.
 
         Raises:
             UnknownDecisionError: if it is another arm.
@@ -169,7 +178,7 @@ class ArmLearner:
 
 
 def _checked_reward(reward: object) -> float:
-    """A number in [-1, 1]. The message never holds the reward."""
+    """A number in [-1, 1], rounded to the grid of the noise. The message never holds the reward."""
     try:
         number = float(reward)  # type: ignore[arg-type]  # that is what is tried
     except (TypeError, ValueError):
@@ -178,4 +187,4 @@ def _checked_reward(reward: object) -> float:
         raise NotFiniteError("reward", "is not finite; give a number from -1 to 1")
     if not -1.0 <= number <= 1.0:
         raise OutOfBoundsError("reward", "is outside [-1, 1]; scale rewards before learning them")
-    return number
+    return round(number / GRID) * GRID

@@ -94,7 +94,7 @@ def simulate(
     changes nothing.
 
     Args:
-        rule: `UpperConfidence` or `Elimination`.
+        rule: `UpperConfidence`, `Elimination`, or any other from `RULES`.
         arms: as many as the rule expects.
         seeds: whole numbers from 0.
         checkpoints: rounds at which pulls are recorded, growing; the horizon alone if left out.

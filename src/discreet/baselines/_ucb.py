@@ -136,6 +136,14 @@ class _UpperConfidenceLearner(ArmLearner):
         """How often each arm was pulled, shape (n_arms,)."""
         return self._board[:, kernels.PULLS].astype(np.int64)
 
+    @property
+    def released_means(self) -> F64:
+        """The mean of each arm's released sum, shape (n_arms,); NaN for arms not pulled yet.
+
+        All sums ever released are covered by the guarantee, and arms are named from them alone.
+        """
+        return np.asarray(kernels.released_means(self._board))
+
     def _chosen(self) -> int:
         return int(kernels.choose(self._board, kernels.growth(self._rounds)))
 

@@ -54,8 +54,19 @@ class Budget:
         delta: for everything together.
         neighbours: 'replacement' or 'add-remove', for everything together. A mechanism whose own
             promise is for 'add-remove' counts twice where the budget's is for 'replacement'.
+        protects: 'rows', or 'rewards' alone, for everything together. Where it is 'rows', what
+            protects rewards alone is refused; where it is 'rewards', both may share the budget.
         apart_epsilon: the part of epsilon set apart for mechanisms without a mu.
         apart_delta: the part of delta set apart for them.
+
+    Examples:
+        >>> import discreet
+        >>> budget = discreet.Budget(epsilon=2, delta=1e-6)
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-7)
+        >>> bandit = discreet.LinUCB(problem, horizon=1_000, privacy=privacy, budget=budget)
+        >>> budget.spent.epsilon <= 2
+        True
     """
 
     def __init__(
@@ -64,11 +75,12 @@ class Budget:
         epsilon: float,
         delta: float,
         neighbours: str = "replacement",
+        protects: str = "rows",
         apart_epsilon: float = 0.0,
         apart_delta: float = 0.0,
     ) -> None:
         """Fix the rule; nothing is spent yet."""
-        total = Privacy(epsilon=epsilon, delta=delta, neighbours=neighbours)
+        total = Privacy(epsilon=epsilon, delta=delta, neighbours=neighbours, protects=protects)
         self._rule = Rule(total, (apart_epsilon, apart_delta))
         self._items: tuple[Item, ...] = ()
         self._lock = threading.Lock()
@@ -89,6 +101,11 @@ class Budget:
         return self._rule.total.neighbours
 
     @property
+    def protects(self) -> str:
+        """What the budget is for: 'rows', or 'rewards' alone."""
+        return self._rule.total.protects
+
+    @property
     def items(self) -> tuple[Item, ...]:
         """What was registered, in order. Nothing is ever taken back: what was shown stays shown."""
         return self._items
@@ -97,18 +114,14 @@ class Budget:
     def guarantee(self) -> Guarantee:
         """What holds for everything that is registered, now or later, together."""
         rounds = sum(item.contributions_per_user for item in self._items)
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            neighbours=self.neighbours,
-            contributions_per_user=max(1, rounds),
-            record="rows",
-            argument=(
-                f"all that shares a budget (so far {len(self._items)}) has at most as many rounds "
-                "of one person as it states; squares of mu add up, and epsilons and deltas of "
-                "mechanisms without one"
-            ),
+        argument = (
+            f"all that shares a budget (so far {len(self._items)}) has at most as many rounds "
+            "of one person as it states; squares of mu add up, and epsilons and deltas of "
+            "mechanisms without one"
         )
+        total = replace(self._rule.total, contributions_per_user=max(1, rounds))
+        promised = Guarantee.meeting(total, argument)
+        return replace(promised, record="rows") if self.protects == "rows" else promised
 
     @property
     def spent(self) -> Guarantee:
@@ -165,6 +178,7 @@ class Budget:
             delta=chosen,
             neighbours=self.neighbours,
             contributions_per_user=contributions_per_user,
+            protects=self.protects,
         )
 
     def spend(
@@ -243,6 +257,7 @@ class Budget:
                 trace=trace,
                 neighbours=guarantee.neighbours,
                 contributions_per_user=guarantee.contributions_per_user,
+                protects=guarantee.protects,
             )
             if known:
                 if known[0] != item:
@@ -264,6 +279,12 @@ class Budget:
         return name
 
     def _require_room(self, item: Item) -> None:
+        if not self._rule.covers(item):
+            raise ParameterError(
+                "what",
+                "protects rewards alone, and this budget is for whole rows; give it a budget of "
+                "its own kind, Budget(..., protects='rewards')",
+            )
         after = (*self._items, item)
         if self._rule.fits(after) or self._rule.filled_by_one(after):
             return
@@ -297,6 +318,7 @@ class Budget:
             "epsilon": self.epsilon,
             "delta": self.delta,
             "neighbours": self.neighbours,
+            "protects": self.protects,
             "apart_epsilon": self._rule.apart[0],
             "apart_delta": self._rule.apart[1],
             "items": [asdict(item) for item in self._items],
@@ -308,6 +330,9 @@ class Budget:
 
         Args:
             entry: what `to_json` gives, or that as text.
+
+        Returns:
+            The budget.
 
         Raises:
             ParameterError: It is no such entry, or its items do not fit into it.
@@ -344,6 +369,8 @@ class Budget:
         ids = [item.id for item in items if item.id is not None]
         if len(set(names)) < len(names) or len(set(ids)) < len(ids):
             raise ValueError("a name or an id is there twice")
+        if not all(map(self._rule.covers, items)):
+            raise ValueError("an item protects less than the budget")
         if not (self._rule.fits(items) or self._rule.filled_by_one(items)):
             raise ValueError("the items do not fit")
         self._items = tuple(items)
@@ -391,9 +418,13 @@ class Budget:
         Args:
             path: where `save` wrote it.
 
+        Returns:
+            The budget.
+
         Raises:
             MissingFileError: Nothing is there.
             CorruptFileError: What is there is no budget, or was altered.
+            StoreError: It cannot be read.
         """
         try:
             data = Path(path).read_bytes()

@@ -52,6 +52,7 @@ class Item:
         trace: what discrete noise costs beyond that; 0 for continuous noise.
         neighbours: the relation that all of this is for.
         contributions_per_user: in how many of its rounds one person may take part.
+        protects: what all of this is for, 'rows' or 'rewards' alone.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Item:
     trace: float
     neighbours: str
     contributions_per_user: int
+    protects: str = "rows"
 
     def __post_init__(self) -> None:
         """Check every number: items come from files too."""
@@ -76,6 +78,7 @@ class Item:
             delta=0.5,  # none is needed: it may be 0 here
             neighbours=self.neighbours,
             contributions_per_user=self.contributions_per_user,
+            protects=self.protects,
         )
         for name, value in asdict(target).items():
             object.__setattr__(self, name, float(self.delta) if name == "delta" else value)
@@ -140,6 +143,7 @@ def _of_ledger(ledger: Ledger) -> Stated:
                 Problem(**card["bounds"]),
                 strategy=strategy,
                 releases=checks.count("most_releases", card["most_releases"]),
+                protects=guarantee.protects,
             )
     except (LookupError, TypeError, ValueError, AttributeError):
         raise ParameterError(

@@ -55,11 +55,22 @@ class Rule:
         return item.mu is not None and item.trace <= self.most_trace
 
     def is_weaker(self, item: Item) -> bool:
-        """Whether its own promise is about leaving rows out, and the budget's about replacing."""
-        return (item.neighbours, self.total.neighbours) == (
-            Neighbours.ADD_REMOVE,
-            Neighbours.REPLACEMENT,
-        )
+        """Whether one change of the budget's kind is two of the kind that it promises about.
+
+        Its own promise is about leaving something out, and the budget's about replacing; or its own
+        is about leaving whole rows out, and the budget's about rewards.
+        """
+        if item.neighbours != Neighbours.ADD_REMOVE:
+            return False
+        return self.total.neighbours == Neighbours.REPLACEMENT or not self.alike(item)
+
+    def alike(self, item: Item) -> bool:
+        """Whether the item protects what the budget does, and nothing else."""
+        return item.protects == self.total.protects
+
+    def covers(self, item: Item) -> bool:
+        """Whether the item protects all that the budget does: rewards are part of rows."""
+        return self.alike(item) or item.protects == "rows"
 
     def mu_of(self, item: Item) -> float:
         """The mu that counts under the budget's neighbours: a replacement is two changes."""

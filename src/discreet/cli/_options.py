@@ -105,6 +105,13 @@ Neighbours = Annotated[
         "the person took part."
     ),
 ]
+Protects = Annotated[
+    str,
+    typer.Option(
+        help="What is protected: rows (decision sets and rewards), or rewards alone, where "
+        "decision sets and actions are public (windows and tight only)."
+    ),
+]
 FailureProb = Annotated[
     float | None,
     typer.Option(

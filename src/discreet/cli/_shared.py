@@ -49,6 +49,7 @@ def privacy(
     delta: float | None,
     contributions: int,
     neighbours: str,
+    protects: str,
 ) -> Any:  # noqa: ANN401
     """The target; a variant that promises nothing ignores it, so that sweeps can pass it."""
     from discreet.privacy import Privacy
@@ -64,6 +65,7 @@ def privacy(
         delta=delta,
         contributions_per_user=contributions,
         neighbours=neighbours,
+        protects=protects,
     )  # refuses nonsense, even where it is not used
     return target if row.private else None
 

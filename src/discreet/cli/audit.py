@@ -17,6 +17,7 @@ from discreet.cli._options import (
     Epsilon,
     Jobs,
     Neighbours,
+    Protects,
     Tree,
     Variant,
     counting,
@@ -65,6 +66,7 @@ def audit(
     ] = "exact",
     contributions: Contributions = 1,
     neighbours: Neighbours = "replacement",
+    protects: Protects = "rows",
     calibration: Calibration = None,
     tree: Tree = None,
     confidence: Annotated[
@@ -85,6 +87,7 @@ def audit(
         delta=delta,  # type: ignore[arg-type]
         contributions_per_user=contributions,
         neighbours=neighbours,
+        protects=protects,
     )
     if dim > 0:  # smaller ones get a better message below
         shared.require_memory("--dim", 4 * dim**2)

@@ -12,6 +12,12 @@ from discreet.cli._options import AsJson, Jobs, path
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the report.", parser=path)] = Path("demo"),
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="20,000 rounds and 2 seeds: to see that it works, in seconds."
+        ),
+    ] = False,
     jobs: Jobs = None,
     as_json: AsJson = False,
 ) -> None:
@@ -20,8 +26,8 @@ def demo(
 
     workers = shared.workers(jobs)
     out.mkdir(parents=True, exist_ok=True)  # rather fail now than after a minute's work
-    with console.progress(show.STEPS) as on_step:
-        result = show.run(jobs=workers, on_step=on_step)
+    with console.progress(show.steps(quick=quick)) as on_step:
+        result = show.run(jobs=workers, on_step=on_step, sizes=show.sizes(quick=quick))
     page = show.write_page(result, out)
     if as_json:
         console.print_json({"report": str(page), **result.to_json()})

@@ -17,6 +17,7 @@ from discreet.cli._options import (
     FailureProb,
     Horizon,
     Neighbours,
+    Protects,
     RhoMin,
     Shift,
     Tree,
@@ -33,6 +34,7 @@ def plan(
     delta: Delta = None,
     contributions: Contributions = 1,
     neighbours: Neighbours = "replacement",
+    protects: Protects = "rows",
     failure_prob: FailureProb = None,
     action_norm: Annotated[
         float, typer.Option(help="Bound on the Euclidean norm of an action.")
@@ -97,7 +99,7 @@ def plan(
         row,
         problem,
         horizon=rounds,
-        privacy=shared.privacy(row, epsilon, delta, contributions, neighbours),
+        privacy=shared.privacy(row, epsilon, delta, contributions, neighbours, protects),
         failure_prob=failure_prob,
         gap=gap,
         n_actions=count("actions", actions, least=2),
@@ -112,7 +114,10 @@ def plan(
             console.print_text(_outlook(found["half_gain_rows"], actions))
         console.print_text(found["guarantee"]["text"])
     if gap is not None and "gap_regret_bound" not in found:
-        console.note(f"--gap is not used: variant {variant} has no regret theorem")
+        reason = f"variant {variant} has no regret theorem"
+        if rounds is None and variant == "tight":
+            reason = "its bound on regret needs a horizon"
+        console.note(f"--gap is not used: {reason}")
     first = found.get("first_release_rows", 0)
     if rounds is not None and first > rounds:
         console.note(

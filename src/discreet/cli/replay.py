@@ -92,6 +92,7 @@ def replay(
         ),
     ] = 1,
     neighbours: options.Neighbours = "replacement",
+    protects: options.Protects = "rows",
     train: Annotated[
         float, typer.Option(help="The share of rows, or with --subject of people, to learn from.")
     ] = 0.7,
@@ -139,7 +140,7 @@ def replay(
 
         found = replayed(
             Log(path=log, action=action, reward=reward, propensity=propensity, subject=subject),
-            privacy=Privacy(epsilon=epsilon, delta=delta, **shared),  # type: ignore[arg-type]
+            privacy=Privacy(epsilon=epsilon, delta=delta, protects=protects, **shared),  # type: ignore[arg-type]
             features=None if features is None else _map(features),
             actions=None if actions is None else _actions(actions),
             low=reward_low,

@@ -1,9 +1,10 @@
 """`discreet simulate`: a variant in a synthetic environment."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.cli import _baselines as baselines
 from discreet.cli import _console as console
 from discreet.cli import _shared as shared
 from discreet.cli._options import (
@@ -20,6 +21,7 @@ from discreet.cli._options import (
     Horizon,
     Jobs,
     Neighbours,
+    Protects,
     RhoMin,
     Shift,
     Tree,
@@ -28,6 +30,9 @@ from discreet.cli._options import (
 )
 from discreet.errors import ParameterError
 
+if TYPE_CHECKING:
+    from discreet.simulation.environments import Environment
+
 _MOST_ROUNDS = 10**13  # weeks
 _MOST_SEEDS = 10**6
 
@@ -35,6 +40,14 @@ _MOST_SEEDS = 10**6
 def simulate(
     horizon: Horizon,
     variant: Variant = DEFAULT,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            help="Somebody else's private bandit instead of a variant: rare-switching, "
+            "batched-ts-joint, adac-oful, batched-ts, core-set, shuffle-linucb, ldp-linucb; in "
+            "basis also a multi-armed one, such as dp-imed (docs/baselines.md)."
+        ),
+    ] = None,
     env: Annotated[
         str,
         typer.Option(
@@ -73,6 +86,7 @@ def simulate(
     delta: Delta = None,
     contributions: Contributions = 1,
     neighbours: Neighbours = "replacement",
+    protects: Protects = "rows",
     failure_prob: FailureProb = None,
     policy: Annotated[
         str | None,
@@ -158,10 +172,39 @@ def simulate(
         "clusters": lambda: environments.Clusters(dim=dim, n_actions=wanted, rewards=scatter),
     }
     environment = shared.one_of("env", env, makers)()
-    if flip is not None or turn is not None:
-        environment = environments.Drifting(world=environment, flip=flip, turn=turn)
+    environment = _drifting(environment, flip, turn)
     if horizon == OPEN and rounds is None:
         raise ParameterError("rounds", "is missing; without a horizon simulations need --rounds")
+    if baseline is not None:
+        own = {
+            "variant": None if variant == DEFAULT else variant,
+            "contributions": None if contributions == 1 else contributions,
+            "neighbours": None if neighbours == "replacement" else neighbours,
+            "policy": policy,
+            "optimism": optimism,
+            "deviations": deviations,
+            "growth": growth,
+            "dither": dither,
+            "uniform": uniform,
+            "memory": memory,
+            "calibration": calibration,
+            "tree": tree,
+            "shift": shift,
+            "rho-min": rho_min,
+            "failure-prob": failure_prob,
+        }
+        baselines.refuse(baseline, own)
+        _simulate_baseline(
+            baseline,
+            environment,
+            horizon=shared.rounds(horizon),
+            target=baselines.Asked(epsilon, delta, protects),
+            many=many,
+            rounds=rounds,
+            processes=processes,
+            as_json=as_json,
+        )
+        return
     row = shared.variant(variant, calibration=calibration, tree=tree, shift=shift, rho_min=rho_min)
     length = shared.rounds(horizon)
     asked = length if rounds is None else rounds
@@ -173,7 +216,7 @@ def simulate(
         row,
         environment.problem,
         horizon=length,
-        privacy=shared.privacy(row, epsilon, delta, contributions, neighbours),
+        privacy=shared.privacy(row, epsilon, delta, contributions, neighbours, protects),
         failure_prob=failure_prob,
         memory=memory,
     )
@@ -228,6 +271,50 @@ def simulate(
     ]
     console.print_table(f"simulate: {variant}", ["what", "value"], rows)
     console.print_text(found["guarantee"]["text"])
+
+
+def _simulate_baseline(
+    name: str,
+    environment: "Environment",
+    *,
+    horizon: int | None,
+    target: baselines.Asked,
+    many: range,
+    rounds: int | None,
+    processes: int,
+    as_json: bool,
+) -> None:
+    """Play a baseline and print what came of it."""
+    rule = baselines.baseline_rule(name, environment, horizon=horizon, asked=target)
+    with console.progress(len(many), rounds or rule.horizon) as on_seed:
+        found = baselines.simulate_baseline(
+            rule, name, environment, seeds=many, rounds=rounds, jobs=processes, on_seed=on_seed
+        )
+    if as_json:
+        console.print_json(found)
+        return
+    regret = found["pseudo_regret"]
+    spread = "" if regret["stderr"] is None else f" +- {regret['stderr']:.4g}"
+    rows = [
+        ("rounds", f"{found['rounds']:,} of a horizon of {rule.horizon:,}"),
+        ("protects", found["protects"]),
+        ("trust", found["trust"]),
+        ("seeds", found["seeds"]),
+        ("pseudo-regret", f"{regret['mean']:.6g}{spread} (standard error over seeds)"),
+        ("worst seed", f"{regret['worst']:.6g}"),
+        ("rounds per second", f"{found['rounds_per_second']:,.0f} on {processes} workers"),
+    ]
+    console.print_table(f"simulate: {name}", ["what", "value"], rows)
+    console.print_text(found["guarantee"]["text"])
+
+
+def _drifting(environment: "Environment", flip: int | None, turn: int | None) -> "Environment":
+    """The environment, changing if that is asked for."""
+    from discreet.simulation import environments
+
+    if flip is None and turn is None:
+        return environment
+    return environments.Drifting(world=environment, flip=flip, turn=turn)
 
 
 def _drift(flip: int | None, turn: int | None) -> str:

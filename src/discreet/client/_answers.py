@@ -90,6 +90,7 @@ class BanditInfo(_Read):
         delta: of its guarantee.
         horizon: the most events there will ever be, if that was said.
         contributions_per_user: how many events of one subject count.
+        protects: what is protected: 'rows', or 'rewards' alone.
         reward: what rewards can be and how long one is waited for.
         features: the feature map, as JSON.
         policy: the policy, as JSON.
@@ -109,6 +110,7 @@ class BanditInfo(_Read):
     delta: float
     horizon: int | None = None
     contributions_per_user: int = 1
+    protects: str = "rows"
     reward: dict[str, Any] = field(default_factory=dict)
     features: dict[str, Any] = field(default_factory=dict)
     policy: dict[str, Any] | None = None

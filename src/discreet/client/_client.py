@@ -236,11 +236,11 @@ class Client:
 
         Args:
             name: of the bandit.
-            epsilon: of joint differential privacy.
-            delta: of joint differential privacy.
+            epsilon: of joint differential privacy, or of that of rewards (``protects``).
+            delta: of the same.
             horizon: the most events there will ever be; None if that is not known.
-            settings: ``contributions_per_user``, ``reward``, ``features`` (a `FeatureMap`'s JSON),
-                ``policy``, ``theta_norm``, as in the service's documentation.
+            settings: ``contributions_per_user``, ``protects``, ``reward``, ``features`` (a
+                `FeatureMap`'s JSON), ``policy``, ``theta_norm``, as in the service's documentation.
 
         Returns:
             The bandit.

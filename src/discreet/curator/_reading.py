@@ -6,7 +6,8 @@ The raw rows that are read are dropped here: what is returned is public.
 import time
 from typing import Any, NamedTuple
 
-from discreet.curator import records, rows
+from discreet.curator import _records as records
+from discreet.curator import rows
 from discreet.curator.curator import release_of
 from discreet.curator.growing_ledger import GrowingLedger
 from discreet.curator.opening import _added, _stored_sums

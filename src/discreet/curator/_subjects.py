@@ -50,6 +50,15 @@ class Forgotten:
             place, and no release will ever know of them.
         released: rows that are in a release already. They stay in the sums: what was shown cannot
             be taken back, and the noise in it is what protects them.
+
+    Examples:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
+        >>> bandit = discreet.LinUCB(problem, horizon=1_000, privacy=privacy)
+        >>> bandit.learn(bandit.choose([[1.0, 0.0]], subject="ann"), reward=0.5)
+        >>> bandit.forget_subject("ann").in_batch
+        1
     """
 
     open: int

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.curator._subjects import Book, Held, place
+from discreet.curator._records import Change, Head, Rows
+from discreet.curator._subjects import Book, place
 from discreet.curator.growing_ledger import GrowingLedger
-from discreet.curator.records import Change, Head
 from discreet.curator.store import Store
 from discreet.curator.sums import Position
 
@@ -38,32 +38,6 @@ class Progress(NamedTuple):
     doubt: Doubt | None = None
     applying: tuple[Change, ...] = ()
     queue: tuple[Change, ...] = ()
-
-
-class Rows(Change):
-    """Rows that were decided elsewhere and make no release, of a learner that is not stored.
-
-    The first is decision ``number`` and row ``row``; none of them has noise.
-
-    Attributes:
-        actions: shape (n, d); zeros for rows that are a person's.
-        rewards: shape (n,); likewise.
-        kept: the rows that are a person's, by number, as far as they count.
-        counts: of people, after these rows.
-        people: how many have given a row by then.
-    """
-
-    several = True
-    __slots__ = ("actions", "counts", "kept", "people", "rewards")
-
-    def __init__(self, number: int, row: int, actions: _F64, rewards: _F64) -> None:
-        """Rows that are nobody's; others are entered afterwards."""
-        super().__init__(number, row=row)
-        self.actions = actions
-        self.rewards = rewards
-        self.kept: dict[int, Held] = {}
-        self.counts: dict[bytes, int] = {}
-        self.people = 0
 
 
 class Tail:

@@ -29,10 +29,10 @@ from discreet import _checks as checks
 from discreet.curator import rows
 from discreet.curator import store as stores
 from discreet.curator._clipped import Clipped
+from discreet.curator._records import Change, Forget, Head, Records, Rows
 from discreet.curator._subjects import ERASED, Book, Count, Forgotten, Held, place
-from discreet.curator._under_way import Doubt, Past, Progress, Rows, Tail
+from discreet.curator._under_way import Doubt, Past, Progress, Tail
 from discreet.curator.growing_ledger import GrowingLedger
-from discreet.curator.records import Change, Forget, Head, Records
 from discreet.curator.store import UNFINISHED, Commit, Item, Key, Store
 from discreet.curator.store.memory import MemoryStore
 from discreet.curator.sums import PrefixSums
@@ -530,13 +530,13 @@ class Curator:
     def _observations(self, observed: tuple[_F64, Sequence[object], _Owners]) -> list[Change]:
         """Decisions that are new and become rows, one after the other.
 
-        If nothing is stored, rows up to the next release are one change together: it comes to the
-        same sums, and one row at a time would take ten times as long.
+        Where whole numbers are summed, rows up to the next release are one change together: it
+        comes to the same sums, and one row at a time would take several times as long.
         """
         (actions, rewards, owners), sums, tail = observed, self._sums, self._tail
         self._require_rounds(len(actions), tail.rounds)
         values = [sums.bounded_reward(reward, self._on_violation) for reward in rewards]
-        together = sums.gathers and not self._store.durable
+        together = sums.gathers
         changes: list[Change] = []
         start = 0
         while start < len(values):

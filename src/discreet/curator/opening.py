@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _checks as checks
-from discreet.curator import records, rows
+from discreet.curator import _records as records
+from discreet.curator import rows
 from discreet.curator import store as stores
 from discreet.curator._subjects import KEY, UNCAPPED, Book, count_of
 from discreet.curator._under_way import Past

@@ -84,6 +84,7 @@ class PrivateValues:
         clip = checks.magnitude("clip", clip)
         if not isinstance(privacy, Privacy):
             raise ParameterError("privacy", "must be Privacy(epsilon=..., delta=...)")
+        privacy.require_rows("a private value")
         self._log = Log.stated(policies, low=low, high=high, clip=clip, on_violation=on_violation)
         self._privacy, self._clip = privacy, clip
         self._law = calibrated(privacy, len(self._log.policies))

@@ -44,7 +44,6 @@ BASELINE = "nonprivate"
 DEFAULT = "windows"
 COMMAND = "discreet demo"
 COLUMNS = ("who", "pseudo-regret", "worst seed", "ratio", "rho_min", "bound")
-STEPS = len(variants.cells(variants.DEMO))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,6 +221,16 @@ class DemoResult:
         }
 
 
+def sizes(*, quick: bool) -> VariantsSizes:
+    """How much is played."""
+    return variants.DEMO_QUICK if quick else variants.DEMO
+
+
+def steps(*, quick: bool) -> int:
+    """How many runs that is."""
+    return len(variants.cells(sizes(quick=quick)))
+
+
 def run(
     *,
     jobs: int,
@@ -238,7 +247,10 @@ def run(
         sizes=sizes,
         comparisons=tuple(Comparison.of(results, gap, workers=jobs) for gap in GAPS),
         provenance=Provenance.gathered(
-            command=COMMAND, started=started, seconds=time.perf_counter() - clock, workers=jobs
+            command=f"{COMMAND} --quick" if sizes == variants.DEMO_QUICK else COMMAND,
+            started=started,
+            seconds=time.perf_counter() - clock,
+            workers=jobs,
         ),
     )
 
@@ -336,7 +348,7 @@ def _how_to_read(result: DemoResult) -> str:
     return (
         f"Ratio is the mean pseudo-regret over that of {BASELINE}. rho_min is the lower bound on "
         "the eigenvalues of the regularizer that a variant's noise and shift amount to; "
-        f"{DEFAULT}, {BASELINE} and tight have neither that nor a regret theorem. Bound is what "
+        f"{DEFAULT}, {BASELINE} and tight have no such bound. Bound is what "
         "the paper's theorems "
         f"promise about the regret over all {HORIZON:,} rounds with high probability: "
         "thm:linucb-regret, or thm:linucb-gap-regret where there is a gap "

@@ -11,6 +11,7 @@ from typing import Any
 
 from discreet import _checks as checks
 from discreet.errors import ParameterError
+from discreet.experiments import _compare as compare
 from discreet.experiments import _decision_set as decision_set
 from discreet.experiments import _dimension as dimension
 from discreet.experiments import _folder as folder
@@ -40,6 +41,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         shifts.EXPERIMENT,
         lower_bounds.EXPERIMENT,
         price.EXPERIMENT,
+        compare.EXPERIMENT,
     )
 }
 

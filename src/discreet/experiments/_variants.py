@@ -75,6 +75,8 @@ SIZES = {
 
 # A fiftieth of the paper's horizon: a minute or two on two cores.
 DEMO = VariantsSizes(rounds=1_000_000, seeds=8, points=None)
+# To see that everything works: some seconds, and nothing to conclude from.
+DEMO_QUICK = VariantsSizes(rounds=20_000, seeds=2, points=None)
 
 
 def seeded(sizes: VariantsSizes, least: int) -> VariantsSizes:

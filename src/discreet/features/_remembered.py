@@ -103,9 +103,10 @@ def content_of_list(actions: object, most: int) -> Content | None:
 
 
 def _negative_zero(inside: list[Hashable]) -> bool:
-    return 0.0 in inside and any(
-        type(one) is float and one == 0.0 and copysign(1.0, one) < 0.0 for one in inside
-    )
+    if 0.0 not in inside:
+        return False
+    zeros = [one for one in inside if one == 0.0]
+    return any(type(one) is float and copysign(1.0, one) < 0.0 for one in zeros)
 
 
 def _size(content: Content) -> int:

@@ -14,7 +14,7 @@ I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 
 
-SAME, BAND, CLUSTERS = range(3)  # what decision sets are made of
+SAME, BAND, CLUSTERS, RECORDED = range(4)  # what decision sets are made of
 
 
 class Band(NamedTuple):
@@ -59,10 +59,11 @@ class WorldArrays(NamedTuple):
     """An environment: decision sets drawn anew in each round, or always the same actions.
 
     New sets are drawn for a batch of B rounds at once, side by side, because long loops are
-    faster than short ones. Where sets stay the same B is 1.
+    faster than short ones. Where sets stay the same B is 1. Recorded sets come one after the other,
+    and from the first again after the last; their means and best means are recorded too.
     """
 
-    kind: int  # SAME, BAND or CLUSTERS
+    kind: int  # SAME, BAND, CLUSTERS or RECORDED
     n_actions: int
     theta: F64  # (d,), of unit length if sets are drawn
     band: Band
@@ -87,7 +88,7 @@ def next_set(state: U64, world: WorldArrays) -> int:
     if start == world.means.size:
         if world.kind == BAND:
             _refill_band(state, world)
-        else:
+        elif world.kind == CLUSTERS:
             _refill_clusters(state, world)
         start = 0
     world.next_start[0] = start + world.n_actions

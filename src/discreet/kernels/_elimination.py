@@ -72,26 +72,39 @@ def noise_scale(rule: Rule) -> float:
 
 
 @kernel
-def eliminate(rule: Rule, epoch: int, size: int, left: int, alive: I64, sums: F64, z: F64) -> int:
-    """End an epoch: noise on the sums, worse arms out, sums forgotten; how many arms are left.
+def release(rule: Rule, size: int, left: int, alive: I64, sums: F64, z: F64) -> None:
+    """Put the noisy mean of the epoch in the place of each remaining arm's sum.
 
-    ``z`` holds four standard normals for each arm that was left, in their order.
+    ``z`` holds four standard normals for each arm that is left, in their order.
     """
     scale = noise_scale(rule)
+    for i in range(left):
+        noise = upper.noise(z, upper.PER_DRAW * i, scale)
+        sums[alive[i]] = (sums[alive[i]] + noise) / size
+
+
+@kernel
+def drop(rule: Rule, epoch: int, size: int, left: int, alive: I64, means: F64) -> int:
+    """Take worse arms out and forget the noisy means; how many arms are left."""
     best = -math.inf
     for i in range(left):
-        mean = (sums[alive[i]] + scale * upper.laplace(z, upper.PER_DRAW * i)) / size
-        sums[alive[i]] = mean
-        best = max(best, mean)
+        best = max(best, means[alive[i]])
     least = best - tolerance(rule, epoch, left, size)
     kept = 0
     for i in range(left):
         arm = alive[i]
-        if sums[arm] >= least:
+        if means[arm] >= least:
             alive[kept] = arm
             kept += 1
-        sums[arm] = 0.0
+        means[arm] = 0.0
     return kept
+
+
+@kernel
+def eliminate(rule: Rule, epoch: int, size: int, left: int, alive: I64, sums: F64, z: F64) -> int:
+    """End an epoch: noise on the sums, worse arms out, sums forgotten; how many arms are left."""
+    release(rule, size, left, alive, sums, z)
+    return drop(rule, epoch, size, left, alive, sums)
 
 
 @kernel

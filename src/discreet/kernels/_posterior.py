@@ -51,7 +51,7 @@ class Known(NamedTuple):
 class Noise(NamedTuple):
     """The noise in a release, and how much it can hold."""
 
-    gram_std: float  # off the diagonal; 0 if there is no noise
+    gram_std: float  # off the diagonal; 0 if the matrix is exact
     moment_std: float
     weight: float  # the total weight of the rows
 
@@ -115,7 +115,7 @@ def _through_noise(
                 basis[start + j, start + i] = vectors[j, i]
                 along[start + i] += vectors[j, i] * moment[start + j]
     most = noise.weight * known.square
-    if total > most:
+    if noise.gram_std > 0.0 and total > most:  # an exact matrix is what it is
         for i in range(dim):
             values[i] *= most / total
     prior = _likeliest(values, along, noise, known)
@@ -199,7 +199,12 @@ def _likeliest(values: F64, along: F64, noise: Noise, known: Known) -> float:
 
 @kernel
 def above_zero(value: float, std: float) -> float:
-    """The mean of a normal variable around ``value``, given that it is positive."""
+    """The mean of a normal variable around ``value``, given that it is positive.
+
+    Without noise it is the value, or 0 where rounding made it negative.
+    """
+    if std == 0.0:
+        return max(value, 0.0)
     at = value / std
     if at < -_FAR:
         return std / -at  # the limit of Mills' ratio

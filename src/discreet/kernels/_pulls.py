@@ -31,6 +31,7 @@ U64 = NDArray[np.uint64]
 
 PULLS = 2  # the column of N
 PER_DRAW = 4  # normals in one Laplace number
+GRID = 2.0**-20  # rewards and noise are whole multiples of it, so no sum of them is ever rounded
 STOCK = 2048  # normals drawn at a time; more than any one step can need
 
 _BASE, _ROOT, _TREE = 0, 1, 3
@@ -54,6 +55,17 @@ def laplace(normals: F64, at: int) -> float:
     has 1/(1 + t^2), which is Laplace's.
     """
     return normals[at] * normals[at + 1] + normals[at + 2] * normals[at + 3]  # type: ignore[no-any-return]
+
+
+@kernel
+def noise(normals: F64, at: int, scale: float) -> float:
+    """A Laplace number of this scale, rounded to a multiple of `GRID`.
+
+    Sums of rewards are multiples of it as well, so to round the noise is to round the noisy sum:
+    what is shown is a function of that sum. A sum of floating-point numbers that are not on a grid
+    would be rounded by an amount that tells of the reward (Mironov 2012).
+    """
+    return GRID * math.floor(scale * laplace(normals, at) / GRID + 0.5)
 
 
 @kernel
@@ -100,7 +112,7 @@ def begin(board: F64, levels: int, scale: float, normals: F64, at: int) -> int:
     """Give every level of every tree its first noise; where the unused normals start."""
     for arm in range(board.shape[0]):
         for level in range(levels):
-            board[arm, _TREE + level] = scale * laplace(normals, at)
+            board[arm, _TREE + level] = noise(normals, at, scale)
             at += PER_DRAW
     return at
 
@@ -136,7 +148,7 @@ def learn(
         above = board[arm, totals + starting + 1]
         board[arm, totals + starting] = above + board[arm, _TREE + starting]
     for level in range(starting):
-        board[arm, _TREE + level] = scale * laplace(normals, at)
+        board[arm, _TREE + level] = noise(normals, at, scale)
         board[arm, totals + level] = board[arm, totals + starting]
         at += PER_DRAW
     count = rows + 1
@@ -144,6 +156,17 @@ def learn(
     board[arm, _BASE] = (board[arm, totals] + widths[ones(count)]) / count
     board[arm, _ROOT] = 1.0 / math.sqrt(count)
     return at
+
+
+@kernel
+def released_means(board: F64) -> F64:
+    """Each arm's noisy sum over its pulls; NaN for arms without any."""
+    levels = (board.shape[1] - _TREE) // 2
+    means = np.empty(board.shape[0])
+    for arm in range(board.shape[0]):
+        pulls = board[arm, PULLS]
+        means[arm] = board[arm, _TREE + levels] / pulls if pulls > 0.0 else math.nan
+    return means
 
 
 @kernel

@@ -55,6 +55,21 @@ def time_of(timing: Timing, number: int) -> int:
 
 
 @reproducible
+def rows_at(timing: Timing, numbers: I64, rows: I64, after: I64) -> None:
+    """Fill in how many rows releases ``numbers`` (from 1, ascending) hold, and the next of each."""
+    number, now = 1, following(timing, 0)
+    for at in range(numbers.size):
+        while number < numbers[at]:
+            if steady(timing, now):
+                now += (numbers[at] - number) * (following(timing, now) - now)
+                number = numbers[at]
+            else:
+                now = following(timing, now)
+                number += 1
+        rows[at], after[at] = now, following(timing, now)
+
+
+@reproducible
 def count(timing: Timing, horizon: int) -> int:
     """How many releases there are within a horizon."""
     releases = 0

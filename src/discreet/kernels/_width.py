@@ -17,8 +17,8 @@ from discreet.kernels._noise import Noise
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
-_SHIFTS = 64  # candidates for the shift, evenly spaced in the logarithm
-_LEAST, _MOST, _FAR = 1 / 400, 20.0, 30.0
+_SHIFTS = 16  # candidates for the shift besides 0, evenly spaced in the logarithm
+SPAN = 4.0  # the largest of them over the smallest
 
 
 class Terms(NamedTuple):
@@ -76,8 +76,9 @@ def region(
     """Fill the set's four arrays from release ``number``; the shift that was chosen.
 
     For an action with coordinates w in the eigenbasis, the estimate of its mean reward is
-    weights.w, and its width sqrt(sum noise_i w_i^2) + sqrt(sum bias_i w_i^2). The shift c minimises
-    that width for an action that is equally long in all directions; it is post-processing.
+    weights.w, and its width sqrt(sum noise_i w_i^2) + sqrt(sum bias_i w_i^2). The shift c is 0 if
+    all directions are known; else it is, of some candidates, the one with the least width for an
+    action that is equally long in all directions. It is post-processing.
     ``heaviest`` is the largest weight of any row in the release: everything is divided by it, so
     that no row counts more than one.
 
@@ -87,14 +88,16 @@ def region(
     values, vectors = np.linalg.eigh(gram / heaviest)
     basis[:, :] = vectors
     held = _noise_at(table, law, number, heaviest)
-    reach = held.reach
-    floor = held.moment_std**2 + 2.0 * (terms.theta_norm * held.gram_std) ** 2
-    prior = terms.prior * (terms.variance * reach + floor)
+    floor, prior = without_data(held, terms)
     square = 2.0 * held.log_tail
     for i in range(dim):
-        noise[i] = terms.variance * max(values[i] + reach, 0.0) + floor + prior
+        noise[i] = terms.variance * max(values[i] + held.reach, 0.0) + floor
         square += math.log(noise[i] / prior)
-    shift = _best_shift(values, noise, square, terms.theta_norm, reach)
+    shift = 0.0
+    if not _known(values, noise, square, terms.theta_norm):
+        smallest = smallest_shift(held, terms, dim)
+        smallest += max(0.0, -values[0] - held.reach)  # positive definite, whatever the noise
+        shift = _best_shift(values, noise, square, terms.theta_norm, smallest)
     for i in range(dim):
         inverse = 1.0 / (values[i] + shift)
         along = 0.0
@@ -117,29 +120,48 @@ def nothing(theta_norm: float, basis: F64, weights: F64, noise: F64, bias: F64) 
 
 
 @kernel
-def _best_shift(values: F64, noise: F64, square: float, theta_norm: float, reach: float) -> float:
-    """The candidate with the least width for the action (1, ..., 1); 0 is one if it may be.
+def without_data(held: ReleaseNoise, terms: Terms) -> tuple[float, float]:
+    """(omega, lambda_0): privacy noise and prior in one direction, and the prior alone."""
+    floor = held.moment_std**2 + 2.0 * (terms.theta_norm * held.gram_std) ** 2
+    prior = terms.prior * (terms.variance * held.reach + floor)
+    return floor + prior, prior
 
-    The largest candidates leave hardly more than the stated bound on the parameter's norm, so that
-    the width is never much wider than that bound.
+
+@kernel
+def smallest_shift(held: ReleaseNoise, terms: Terms, dim: int) -> float:
+    """c_0, the least shift other than 0: a public number, fixed before any data.
+
+    It is upsilon plus the larger of upsilon and the eigenvalue m from which on a direction is
+    known, S m = beta sqrt(sigma^2 (m + upsilon) + omega), with beta as it is without data. The
+    regret theorem needs shifts between c_0 and `SPAN` times that (docs/regret.md).
     """
-    least = max(0.0, -values[0])  # eigenvalues ascend
-    largest = 0.0
+    floor, prior = without_data(held, terms)
+    empty = terms.variance * held.reach + floor
+    square = 2.0 * held.log_tail + dim * math.log(empty / prior)
+    half = 0.5 * square * terms.variance / terms.theta_norm
+    enough = (half + math.sqrt(half * half + square * empty)) / terms.theta_norm
+    return held.reach + max(held.reach, enough)
+
+
+@kernel
+def _known(values: F64, noise: F64, square: float, theta_norm: float) -> bool:
+    """Whether in all directions the width without a shift is within the bound on the parameter."""
+    known = True
     for i in range(values.size):
-        largest = max(largest, noise[i])
-    lowest = _LEAST * reach
-    highest = max(_MOST * reach, _FAR * math.sqrt(square * largest) / theta_norm)
-    factor = math.exp(math.log(highest / lowest) / (_SHIFTS - 1))
-    step = lowest
+        known &= theta_norm * values[i] >= math.sqrt(square * noise[i])
+    return known
+
+
+@kernel
+def _best_shift(
+    values: F64, noise: F64, square: float, theta_norm: float, smallest: float
+) -> float:
+    """The candidate from ``smallest`` on with the least width for the action (1, ..., 1)."""
+    factor = math.exp(math.log(SPAN) / (_SHIFTS - 1))
+    shift = smallest
     best = math.inf
-    chosen = 0.0
-    for candidate in range(-1, _SHIFTS):
-        shift = 0.0
-        if candidate >= 0:
-            shift = least + step
-            step *= factor
-        elif not values[0] > lowest:
-            continue
+    chosen = smallest
+    for _ in range(_SHIFTS):
         variance = 0.0
         lean = 0.0
         for i in range(values.size):
@@ -150,6 +172,7 @@ def _best_shift(values: F64, noise: F64, square: float, theta_norm: float, reach
         if width < best:
             best = width
             chosen = shift
+        shift *= factor
     return chosen
 
 

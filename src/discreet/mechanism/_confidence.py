@@ -99,6 +99,17 @@ class Ellipsoid:
         weights: D^-1 L^-1 u, with V = L D L^T, shape (d,).
         factor: L below the diagonal and the reciprocals of D on it, shape (d, d).
         radius: beta_t.
+
+    Examples:
+        >>> import numpy as np
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> bandit = discreet.LinUCB(problem, horizon=1_000, privacy=None, variant="nonprivate")
+        >>> bandit.learn(bandit.choose([[1.0, 0.0]]), reward=1.0)
+        >>> region = bandit.confidence
+        >>> narrow, wide = region.widths(np.eye(2))
+        >>> bool(narrow < wide)  # more is known of the action that was tried
+        True
     """
 
     centre: F64
@@ -118,14 +129,28 @@ class Ellipsoid:
         return np.asarray(unit / np.sqrt(np.diag(self.factor)))
 
     def distance(self, theta: F64) -> float:
-        """How far theta is from the centre, ||theta - centre||_V."""
+        """How far theta is from the centre, ||theta - centre||_V.
+
+        Args:
+            theta: a parameter, shape (d,).
+
+        Returns:
+            The distance; at most ``radius`` inside the set.
+        """
         return float(np.linalg.norm(self.lower.T @ (theta - self.centre)))
 
     def __contains__(self, theta: F64) -> bool:
         return self.distance(theta) <= self.radius
 
     def widths(self, actions: F64) -> F64:
-        """The width beta_t ||x||_{V^-1} of each action, shape (K,)."""
+        """The width beta_t ||x||_{V^-1} of each action, shape (K,).
+
+        Args:
+            actions: the decision set, shape (K, d).
+
+        Returns:
+            How far the estimate of each mean reward may be off.
+        """
         whitened = np.linalg.solve(self.lower, actions.T)
         return np.asarray(self.radius * np.linalg.norm(whitened, axis=0))
 
@@ -174,6 +199,16 @@ class JointRegion:
         noise: the squared width in each direction that is due to noise, shape (d,).
         bias: the squared width in each direction that is due to the shift, shape (d,).
         shift: c, chosen from the release.
+
+    Examples:
+        >>> import numpy as np
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
+        >>> bandit = discreet.LinUCB(problem, horizon=1_000, privacy=privacy)
+        >>> bandit.observe([[1.0, 0.0]] * 200, [1.0] * 200)
+        >>> bandit.confidence.widths(np.eye(2)).shape
+        (2,)
     """
 
     centre: F64
@@ -189,7 +224,14 @@ class JointRegion:
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
     def widths(self, actions: F64) -> F64:
-        """How far the estimate of each action's mean reward may be off, shape (K,)."""
+        """How far the estimate of each action's mean reward may be off, shape (K,).
+
+        Args:
+            actions: the decision set, shape (K, d).
+
+        Returns:
+            A width for each action.
+        """
         squares = (actions @ self.basis) ** 2
         return np.asarray(np.sqrt(squares @ self.noise) + np.sqrt(squares @ self.bias))
 

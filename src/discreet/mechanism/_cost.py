@@ -18,7 +18,7 @@ class HasTwoScales(Protocol):
 
     @property
     def std(self) -> float:
-        """The deviation of the Gram matrix off its diagonal."""
+        """The deviation of the Gram matrix off its diagonal; 0 if the matrix is exact."""
 
     @property
     def moment_std(self) -> float:
@@ -38,6 +38,16 @@ class HasSteps(HasTwoScales, Protocol):
         """The smallest parameter of a draw, in steps."""
 
 
+def _one_sum(noise: HasTwoScales, problem: Problem, *, neighbours: str, protects: str) -> float:
+    """What one round costs in one sum, in standard deviations of its noise, rounded up."""
+    bounds = {"action_norm": problem.action_norm, "reward_bound": problem.reward_bound}
+    if protects == "rewards":
+        return accounting.reward_cost(**bounds, moment_std=noise.moment_std, neighbours=neighbours)
+    return accounting.row_cost(
+        **bounds, gram_std=noise.std, moment_std=noise.moment_std, neighbours=neighbours
+    )
+
+
 def total_cost(
     noise: HasTwoScales,
     problem: Problem,
@@ -47,29 +57,26 @@ def total_cost(
     releases: int,
     neighbours: str,
     contributions: int,
+    protects: str = "rows",
 ) -> float:
     """mu: how far one person's rounds move all releases, in standard deviations, rounded up.
 
     For discrete Gaussian noise that includes what the rounding of shared noise adds.
     """
-    one = accounting.row_cost(
-        action_norm=problem.action_norm,
-        reward_bound=problem.reward_bound,
-        gram_std=noise.std,
-        moment_std=noise.moment_std,
-        neighbours=neighbours,
-    )
+    one = _one_sum(noise, problem, neighbours=neighbours, protects=protects)
     lost = 0.0
     if isinstance(noise, HasSteps):
-        size, shared = _packed_size(problem), strategy.feedback(releases)
+        size, shared = _protected_size(problem, protects), strategy.feedback(releases)
         lost = feedback.slack(shared, releases=releases, size=size, std=noise.least_steps)
     rounds = strategy.person_cost(releases, contributions, every_round=schedule.every_round)
     return accounting.upwards(accounting.upwards(rounds) * one + lost)
 
 
-def most_draws(problem: Problem, *, strategy: Strategy, releases: int) -> int:
+def most_draws(
+    problem: Problem, *, strategy: Strategy, releases: int, protects: str = "rows"
+) -> int:
     """No more draws than this are ever shown; a tree has two nodes a row, with idle draws."""
-    size = _packed_size(problem)
+    size = _protected_size(problem, protects)
     return size * releases * (4 if strategy.nodes_hold_sums else 1)
 
 
@@ -80,7 +87,12 @@ def least_draw(noise: HasSteps, *, strategy: Strategy, releases: int) -> int:
 
 
 def total_trace(
-    noise: HasTwoScales, problem: Problem, *, strategy: Strategy, releases: int
+    noise: HasTwoScales,
+    problem: Problem,
+    *,
+    strategy: Strategy,
+    releases: int,
+    protects: str = "rows",
 ) -> float:
     """K: how far all draws together are from rounded Gaussian ones; 0 for continuous noise.
 
@@ -89,10 +101,13 @@ def total_trace(
     if not isinstance(noise, HasSteps):
         return 0.0
     return accounting.discrete_gaussian_trace(
-        draws=most_draws(problem, strategy=strategy, releases=releases),
+        draws=most_draws(problem, strategy=strategy, releases=releases, protects=protects),
         std=least_draw(noise, strategy=strategy, releases=releases),
     )
 
 
-def _packed_size(problem: Problem) -> int:
+def _protected_size(problem: Problem, protects: str) -> int:
+    """How many entries of a packed sum depend on what is protected: all, or the moment's."""
+    if protects == "rewards":
+        return problem.dim
     return int(linalg.packed_size(linalg.firsts_of(problem.blocks)))

@@ -26,7 +26,20 @@ LARGEST_STD = 2**50  # in steps, of what can be drawn
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """Steps of 2^``action_exponent`` for features and 2^``reward_exponent`` for rewards."""
+    """Steps of 2^``action_exponent`` for features and 2^``reward_exponent`` for rewards.
+
+    Attributes:
+        action_exponent: of the step of features.
+        reward_exponent: of the step of rewards.
+
+    Examples:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
+        >>> bandit = discreet.LinUCB(problem, horizon=1_000, privacy=privacy)
+        >>> bandit.mechanism.noise.grid.action_exponent < 0  # features are rounded to fine steps
+        True
+    """
 
     action_exponent: int
     reward_exponent: int
@@ -40,7 +53,15 @@ class Grid:
 
     @classmethod
     def of(cls, problem: Problem, bits: int) -> Self:
-        """The grid on which the largest feature and the largest reward are about 2^bits steps."""
+        """The grid on which the largest feature and the largest reward are about 2^bits steps.
+
+        Args:
+            problem: the stated bounds.
+            bits: how fine the grid is.
+
+        Returns:
+            The grid.
+        """
         return cls(
             action_exponent=_exponent(problem.action_norm) - bits,
             reward_exponent=_exponent(problem.reward_bound) - bits,
@@ -67,20 +88,48 @@ class Grid:
         return math.ldexp(1.0, self.action_exponent + self.reward_exponent)
 
     def largest_square(self, problem: Problem) -> int:
-        """The largest squared norm of an action, in whole steps: floor((L / step)^2), exactly."""
+        """The largest squared norm of an action, in whole steps: floor((L / step)^2), exactly.
+
+        Args:
+            problem: the stated bounds.
+
+        Returns:
+            A number of squared steps.
+        """
         return math.floor((Fraction(problem.action_norm) / Fraction(self.action_step)) ** 2)
 
     def largest_reward(self, problem: Problem) -> int:
-        """The largest reward in whole steps, exactly."""
+        """The largest reward in whole steps, exactly.
+
+        Args:
+            problem: the stated bounds.
+
+        Returns:
+            A number of steps.
+        """
         return math.floor(Fraction(problem.reward_bound) / Fraction(self.reward_step))
 
     def largest_row(self, problem: Problem) -> int:
-        """No entry of one packed row is larger than this many steps."""
+        """No entry of one packed row is larger than this many steps.
+
+        Args:
+            problem: the stated bounds.
+
+        Returns:
+            A number of steps.
+        """
         square = self.largest_square(problem)
         return max(square, (math.isqrt(square) + 1) * self.largest_reward(problem))
 
     def steps(self, problem: Problem) -> F64:
-        """The step of every entry of a packed row."""
+        """The step of every entry of a packed row.
+
+        Args:
+            problem: the stated bounds.
+
+        Returns:
+            The steps, in the order of a packed row.
+        """
         size = int(linalg.packed_size(linalg.firsts_of(problem.blocks)))
         found = np.full(size, self.gram_step)
         found[-problem.dim :] = self.moment_step

@@ -85,6 +85,18 @@ class Mechanism:
         confidence: how a release becomes a confidence set.
         guarantee: what this promises, and why.
         policy: the rule that a learner plays by unless another is given: 'posterior' or 'ucb'.
+
+    Examples:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=5, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=0.1)
+        >>> mechanism = discreet.variants.calibrate(
+        ...     "windows", problem, horizon=50_000_000, privacy=privacy
+        ... )
+        >>> mechanism.releases
+        14152
+        >>> round(mechanism.noise.std, 2)
+        1.63
     """
 
     variant: str
@@ -109,9 +121,24 @@ class Mechanism:
                 f"must be 'pan-private' for {self.noise.family} noise: its bounds hold only if "
                 "every release holds all m draws (erratum E2)",
             )
+        self._require_protecting_noise()
         if self.strategy is not None:
             self.strategy.require_schedule(self.schedule)
         self.confidence.require_fitting(self)
+
+    def _require_protecting_noise(self) -> None:
+        """Refuse an exact Gram matrix where actions are protected."""
+        noise: object = self.noise
+        exact = isinstance(noise, HasTwoScales) and noise.std == 0.0
+        if exact and self.guarantee.protects != "rewards":
+            raise ParameterError(
+                "noise", "leaves the Gram matrix exact, so the guarantee must be of rewards alone"
+            )
+
+    @property
+    def protects(self) -> str:
+        """What is protected, 'rows' or 'rewards'."""
+        return self.guarantee.protects
 
     @property
     def shift(self) -> float:
@@ -166,6 +193,7 @@ class Mechanism:
             releases=self.releases,
             neighbours=self.guarantee.neighbours,
             contributions=self.guarantee.contributions_per_user,
+            protects=self.guarantee.protects,
         )
 
     @cached_property
@@ -178,7 +206,11 @@ class Mechanism:
         if self.strategy is None or not isinstance(noise, HasTwoScales):
             return 0.0
         return total_trace(
-            noise, self.setting.problem, strategy=self.strategy, releases=self.releases
+            noise,
+            self.setting.problem,
+            strategy=self.strategy,
+            releases=self.releases,
+            protects=self.guarantee.protects,
         )
 
     @cached_property
@@ -293,7 +325,17 @@ class Mechanism:
         return sums.empty(arrays, np.zeros(size))
 
     def integer_sums(self, number: int = 0) -> sums.Sums:
-        """Sums in whole numbers: zeros, with room for what is held after ``number`` releases."""
+        """Sums in whole numbers: zeros, with room for what is held after ``number`` releases.
+
+        Args:
+            number: of the release after which there must be room.
+
+        Returns:
+            The arrays.
+
+        Raises:
+            ParameterError: there is no noise.
+        """
         if self.strategy is None:
             raise ParameterError("noise", "is not drawn at all, so nothing is held in steps of it")
         size = self.packed_size

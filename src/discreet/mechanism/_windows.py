@@ -86,7 +86,7 @@ class Windows:
         Args:
             schedule: when there is a release.
             problem: the stated bounds.
-            gram_std: of one draw, off the diagonal.
+            gram_std: of one draw, off the diagonal; 0 if the matrix is exact.
             moment_std: of one draw.
             memory: how many rows are remembered; None to forget nothing.
         """

@@ -4,10 +4,12 @@ from typing import Any
 
 from discreet import _checks as checks
 from discreet import accounting, theory
+from discreet.errors import ParameterError
 from discreet.mechanism import _prospects as prospects
+from discreet.mechanism import _regret as regret
 from discreet.mechanism._mechanism import Mechanism
 from discreet.mechanism.strategies import Windows
-from discreet.mechanism.variants import Named, calibrate
+from discreet.mechanism.variants import Named, calibrate, named
 from discreet.privacy import Privacy
 from discreet.problem import Problem
 from discreet.theory import NoiseBounds
@@ -36,7 +38,11 @@ def plan(
     draw, first_noise_scale and last_noise_scale in multiples of it. `windows` has the same and
     first_release_rows, the number of rows that its first release waits for, and memory, if it has
     one. Noise scales are
-    those of what its filter makes of all releases so far. Neither has a regret theorem.
+    those of what its filter makes of all releases so far.
+
+    `tight` also has regret_bound, and with a gap gap_regret_bound (docs/regret.md), if a horizon is
+    given; and paper_regret_bound and paper_gap_regret_bound, the paper's for its Gaussian noise
+    at the same target, where the paper has one. The policy of `windows` has no regret theorem.
 
     Variants with a confidence set of ours, and `nonprivate`, also have half_gain_rows; see the
     function of that name. It is null in JSON if it is beyond 10^12.
@@ -67,6 +73,8 @@ def plan(
     found: dict[str, Any] = {"variant": variant.name}
     if mechanism.bounds is None:
         found |= _correlated(mechanism, privacy)
+        if mechanism.policy == "ucb" and privacy is not None and horizon is not None:
+            found |= _regret_beside_the_papers(mechanism, privacy, gap)
     else:
         found |= _paper(mechanism, mechanism.bounds, gap)
     if privacy is not None and variant.leading_term is not None:
@@ -128,6 +136,25 @@ def _paper(mechanism: Mechanism, bounds: NoiseBounds, gap: float | None) -> dict
     }
     if gap is not None:
         found["gap_regret_bound"] = theory.gap_regret_bound(setting, bounds, gap=gap)
+    return found
+
+
+def _regret_beside_the_papers(
+    mechanism: Mechanism, privacy: Privacy, gap: float | None
+) -> dict[str, Any]:
+    """The bounds of docs/regret.md, and those of the paper at the same target if it has any."""
+    found = {"regret_bound": regret.regret_bound(mechanism)}
+    if gap is not None:
+        found["gap_regret_bound"] = regret.gap_regret_bound(mechanism, gap=gap)
+    try:
+        paper = named("gaussian").mechanism(mechanism.setting, privacy)
+    except ParameterError:  # the paper's constants are for replacement of one round
+        return found
+    if paper.bounds is not None:
+        found["paper_regret_bound"] = theory.regret_bound(paper.setting, paper.bounds)
+        if gap is not None:
+            bound = theory.gap_regret_bound(paper.setting, paper.bounds, gap=gap)
+            found["paper_gap_regret_bound"] = bound
     return found
 
 

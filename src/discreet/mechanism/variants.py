@@ -215,6 +215,7 @@ class TreeVariant:
     ) -> Mechanism:
         """Calibrate to a privacy target."""
         privacy, family = required(self.name, privacy), self._calibrated_family()
+        _require_rows(self.name, privacy)
         if self.calibration == "paper":
             _require_plain(self.name, privacy)
         schedule, strategy = every_round(), strategies.tree(self.tree)
@@ -244,11 +245,32 @@ def _require_plain(name: str, privacy: Privacy) -> None:
         )
 
 
+def _require_rows(name: str, privacy: Privacy) -> None:
+    """The paper's shift is for a noisy Gram matrix: there is none if rewards alone count."""
+    if privacy.protects != "rows":
+        raise ParameterError(
+            "protects",
+            f"is {privacy.protects!r}, but the noise of variant {name!r} is for whole rows; use "
+            "'windows' or 'tight'",
+        )
+
+
 _TIGHT_ARGUMENT = (
-    "Gaussian noise, correlated between releases by a lower triangular matrix, with the least "
-    "standard deviations that exact Gaussian accounting allows for one row's sensitivity; "
-    "release times do not depend on data; a policy sees releases only"
+    "Gaussian noise{where}, correlated between releases by a lower triangular matrix, with the "
+    "least standard {deviations} that exact Gaussian accounting allows for one {record}'s "
+    "sensitivity; release times do not depend on data; a policy sees releases only"
 )
+
+
+def _argument(text: str, privacy: Privacy) -> str:
+    """An argument, in the words for what is protected."""
+    if privacy.protects == "rewards":
+        return text.format(
+            where=" on the sums of action times reward",
+            deviations="deviation",
+            record="reward",
+        )
+    return text.format(where="", deviations="deviations", record="row")
 
 
 class _OwnShift:
@@ -274,9 +296,10 @@ class _OwnShift:
 
 
 _WINDOWS_ARGUMENT = (
-    "Gaussian noise, drawn afresh for each of a series of sums in which older rows count less, "
-    "with the least standard deviations that exact Gaussian accounting allows for one row's "
-    "sensitivity over all of them; release times do not depend on data; a policy sees releases only"
+    "Gaussian noise{where}, drawn afresh for each of a series of sums in which older rows count "
+    "less, with the least standard {deviations} that exact Gaussian accounting allows for one "
+    "{record}'s sensitivity over all of them; release times do not depend on data; a policy sees "
+    "releases only"
 )
 
 
@@ -441,7 +464,7 @@ class Tight(_OwnShift):
 def _least_noise(
     problem: Problem, privacy: Privacy, *, person: float, ratio: float | None
 ) -> gaussian.GaussianNoise:
-    """The least Gaussian noise that exact accounting allows.
+    """The least Gaussian noise that exact accounting allows; on the moment alone for rewards.
 
     Args:
         problem: the stated bounds.
@@ -452,11 +475,12 @@ def _least_noise(
     Returns:
         The law of one draw.
     """
+    mu_one = math.nextafter(accounting.gaussian_mu(privacy) / person, 0.0)
+    if privacy.protects == "rewards":
+        std = accounting.reward_std(problem, mu_one=mu_one, neighbours=privacy.neighbours)
+        return gaussian.GaussianNoise(std=0.0, moment_std=std)
     scales = accounting.row_scales(
-        problem,
-        mu_one=math.nextafter(accounting.gaussian_mu(privacy) / person, 0.0),
-        neighbours=privacy.neighbours,
-        ratio=ratio,
+        problem, mu_one=mu_one, neighbours=privacy.neighbours, ratio=ratio
     )
     return gaussian.GaussianNoise(std=scales.gram_std, moment_std=scales.moment_std)
 
@@ -471,6 +495,7 @@ def _mechanism(
     policy: str,
 ) -> Mechanism:
     """The mechanism that draws from a law, in floating point or in whole numbers."""
+    reason = _argument(argument, use.privacy)
     return Mechanism(
         variant=variant.name,
         setting=use.setting,
@@ -478,7 +503,7 @@ def _mechanism(
         strategy=use.strategy,
         noise=_discrete_gaussian.drawn(law, noise, use),
         confidence=variant.confidence,
-        guarantee=Guarantee.meeting(use.privacy, _discrete_gaussian.argument(argument, noise)),
+        guarantee=Guarantee.meeting(use.privacy, _discrete_gaussian.argument(reason, noise)),
         policy=policy,
     )
 
@@ -546,6 +571,28 @@ class Supplied:
 
     discreet adds them to the sums of rows and proves nothing about them: the guarantee is
     yours to state, and None unless you do.
+
+    Attributes:
+        perturbations: (H_t, h_t) after each number of rows.
+        bounds: what you prove about them.
+        guarantee: what you promise.
+        name: for messages and cards.
+        summary: for tables.
+
+    Examples:
+        >>> import numpy as np
+        >>> import discreet
+        >>> bounds = discreet.NoiseBounds(rho_min=1.0, rho_max=1.0, gamma=1.0)
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> bandit = discreet.LinUCB(
+        ...     problem,
+        ...     horizon=10,
+        ...     variant=discreet.Supplied(
+        ...         perturbations=lambda rows: (np.eye(2), np.zeros(2)), bounds=bounds
+        ...     ),
+        ... )
+        >>> bandit.guarantee.epsilon is None  # nothing was stated
+        True
     """
 
     perturbations: Perturbations
@@ -559,7 +606,19 @@ class Supplied:
     def mechanism(
         self, setting: Setting, privacy: Privacy | None, *, noise: str = "float"
     ) -> Mechanism:
-        """Take the bounds as stated."""
+        """Take the bounds as stated.
+
+        Args:
+            setting: problem, horizon and failure probability.
+            privacy: must be None: what is promised is yours to state.
+            noise: has no effect; nothing is drawn here.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: there is a privacy target.
+        """
         _discrete_gaussian.checked(noise)
         if privacy is not None:
             raise ParameterError(

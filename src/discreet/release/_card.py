@@ -35,6 +35,15 @@ def privacy_card(
 
     Returns:
         The card.
+
+    Examples:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
+        >>> bandit = discreet.LinUCB(problem, horizon=1_000, privacy=privacy)
+        >>> card = discreet.privacy_card(bandit.mechanism)
+        >>> card["epsilon"], card["neighbours"]
+        (1.0, 'replacement')
     """
     guarantee, setting = mechanism.guarantee, mechanism.setting
     promise, entry = guarantee.to_json(), _codec.to_json(mechanism)

@@ -148,13 +148,13 @@ class Deciding(ABC):
         """
         sets = self._rows(actions, context)
         places = offered(len(sets), among, exclude)
-        found = self._probabilities(sets, among, exclude)
-        means = sets @ _centre(self.release)
+        found = self._probabilities(sets, among, exclude).tolist()
+        means = (sets @ _centre(self.release)).tolist()
         order = sorted(
             range(len(sets)) if places is None else places.tolist(),
             key=lambda place: (-found[place], -means[place], place),
         )
-        return [Choice(place, found.item(place)) for place in order]
+        return [Choice(place, found[place]) for place in order]
 
     def estimate(
         self,
@@ -201,6 +201,17 @@ class Ranker(Deciding):
         features: the feature map of the learner, if people and actions come as dictionaries or
             frames. Its digest must be the one that the release names.
         policy: how a release becomes a choice; the mechanism's own if left out.
+
+    Examples:
+        >>> import json
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
+        >>> bandit = discreet.LinUCB(problem, horizon=1_000, privacy=privacy)
+        >>> shipped = json.dumps(bandit.release.to_json())  # public
+        >>> ranker = discreet.Ranker(discreet.Release.from_json(json.loads(shipped)))
+        >>> ranker.choose([[1.0, 0.0], [0.0, 1.0]]).probability
+        0.5
     """
 
     def __init__(

@@ -40,6 +40,14 @@ class Release:
         spread: how much larger its noise is than one draw; 0 without noise.
         weight: the total weight of its rows: their number, unless older ones count less.
         mechanism: the noise in it, its bounds and the setting, all public.
+
+    Examples:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
+        >>> bandit = discreet.LinUCB(problem, horizon=1_000, privacy=privacy)
+        >>> bandit.release
+        Release(number=0, rows=0, dim=2, variant='windows')
     """
 
     number: int
@@ -105,6 +113,9 @@ class Release:
 
         Args:
             document: what `to_json` gives, or that as text.
+
+        Returns:
+            The release.
 
         Raises:
             ParameterError: it is no release, or was altered.

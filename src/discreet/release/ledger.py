@@ -138,6 +138,15 @@ class Ledger:
     Args:
         card: the learner's privacy card (`discreet.privacy_card`), or any JSON object.
         learner: its id, 32 hexadecimal digits; drawn if left out.
+
+    Examples:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
+        >>> bandit = discreet.LinUCB(problem, horizon=1_000, privacy=privacy)
+        >>> bandit.observe([[1.0, 0.0]] * 200, [1.0] * 200)
+        >>> bandit.ledger.holds(bandit.release)
+        True
     """
 
     def __init__(self, card: dict[str, Any], *, learner: str | None = None) -> None:
@@ -218,6 +227,9 @@ class Ledger:
             data: the contents.
             torn: what to do with an unfinished last line, which a crash leaves: 'refuse' or
                 'drop'.
+
+        Returns:
+            The ledger.
         """
         checks.one_of("torn", torn, ("refuse", "drop"))
         content = data.encode("utf-8", "replace") if isinstance(data, str) else bytes(data)
@@ -271,6 +283,16 @@ class Ledger:
 
         If a release is in both with different contents, the learner's state was copied or rewound
         and continued twice: `ForkedStateError` names the first such release.
+
+        Args:
+            other: another copy, earlier or later.
+
+        Returns:
+            How many releases there are in both.
+
+        Raises:
+            ForkedStateError: a release was made twice, with other contents.
+            ParameterError: the other is of another learner.
         """
         if self.learner != other.learner:
             raise ParameterError("other", "is the ledger of another learner; give one of the same")
@@ -296,7 +318,14 @@ class Ledger:
         return shared
 
     def holds(self, release: Release) -> bool:
-        """Whether the ledger has this release, with these values and this mechanism."""
+        """Whether the ledger has this release, with these values and this mechanism.
+
+        Args:
+            release: what somebody was shown.
+
+        Returns:
+            True if it is one of those that are listed.
+        """
         if not 1 <= release.number <= len(self):
             return False
         entry = self.entries[release.number - 1]
@@ -316,8 +345,11 @@ class Ledger:
         noise on a grid the event's Renyi divergences hold as they are; its exact privacy loss
         holds up to the trace that docs/accounting.md works out.
 
-        No promise is a NonPrivateDpEvent and no release a NoOpDpEvent. No event describes Wishart
-        noise: that is an error.
+        Returns:
+            A GaussianDpEvent; NonPrivateDpEvent without a promise, NoOpDpEvent without a release.
+
+        Raises:
+            ParameterError: the library is missing, or no event describes the noise (Wishart).
         """
         try:
             dp_accounting = import_module("dp_accounting")  # optional, and slow to import

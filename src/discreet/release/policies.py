@@ -63,6 +63,16 @@ class PosteriorUCB:
         dither: how wide tilts are, in multiples of the prior's deviation where nothing is known.
         uniform: a share of choices that is made uniformly, so that every action is chosen now and
             then and logs can be evaluated for other policies.
+
+    Examples:
+        >>> import numpy as np
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
+        >>> policy = discreet.PosteriorUCB(uniform=0.05)  # one choice in twenty at random
+        >>> bandit = discreet.LinUCB(problem, horizon=1_000, privacy=privacy, policy=policy)
+        >>> policy.probabilities(bandit.release, np.eye(2)).tolist()
+        [0.5, 0.5]
     """
 
     _rule: ClassVar[tuple[float, float, float, float]]  # the four numbers, set below
@@ -80,7 +90,15 @@ class PosteriorUCB:
         object.__setattr__(self, "_rule", rule)
 
     def probabilities(self, release: Release, actions: _F64) -> _F64:
-        """How probable each action is, exactly: (K,) for a set, (n, K) for n sets (n, K, d)."""
+        """How probable each action is, exactly: (K,) for a set, (n, K) for n sets (n, K, d).
+
+        Args:
+            release: what the choice is made from.
+            actions: one decision set, shape (K, d), or several of one size, (n, K, d).
+
+        Returns:
+            Probabilities that add up to 1 in each set.
+        """
         if actions.ndim == 3:  # noqa: PLR2004
             return release.posterior.probabilities(actions, self._rule)
         found = np.empty(len(actions))
@@ -89,14 +107,30 @@ class PosteriorUCB:
         return found
 
     def choose(self, release: Release, actions: _F64) -> Choice:
-        """Draw an action with these probabilities."""
+        """Draw an action with these probabilities.
+
+        Args:
+            release: what the choice is made from.
+            actions: the decision set, shape (K, d).
+
+        Returns:
+            Its place and its probability.
+        """
         found = np.empty(len(actions))
         coin = _coin()
         index = release.posterior.drawn(actions, self._rule, coin, found)
         return Choice(index, found.item(index))
 
     def choose_each(self, release: Release, sets: _F64) -> list[Choice]:
-        """The same for decision sets of one size, shape (n, K, d), in a fraction of the time."""
+        """The same for decision sets of one size, shape (n, K, d), in a fraction of the time.
+
+        Args:
+            release: what the choice is made from.
+            sets: the decision sets, shape (n, K, d).
+
+        Returns:
+            A choice for each set, in order.
+        """
         found = self.probabilities(release, sets)
         bits = np.frombuffer(os.urandom(8 * len(sets)), dtype=np.uint64) >> np.uint64(11)
         coins = bits * 2.0**-53  # as `_coin` does it
@@ -113,11 +147,21 @@ class UCB:
     """The action with the largest upper confidence bound. Paper: alg:linucb.
 
     That is theta.x + optimism * beta_t * ||x||_{V^-1} with the paper's ellipsoid. With
-    ``optimism`` 1 the confidence statements, and with the paper's variants the regret theorems,
-    apply; 0 is the greedy rule.
+    ``optimism`` 1 the confidence statements, and with the paper's variants and `tight` the regret
+    theorems, apply; 0 is the greedy rule.
 
     Attributes:
         optimism: the multiple of the confidence radius that is used.
+
+    Examples:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> bandit = discreet.LinUCB(
+        ...     problem, horizon=1_000, privacy=None, variant="nonprivate", policy=discreet.UCB()
+        ... )
+        >>> bandit.learn(bandit.choose([[1.0, 0.0]]), reward=0.0)
+        >>> bandit.choose([[1.0, 0.0], [0.0, 1.0]]).index  # the action that was not tried yet
+        1
     """
 
     optimism: float = 1.0
@@ -127,13 +171,29 @@ class UCB:
         checks.at_least("optimism", self.optimism, 0.0)
 
     def probabilities(self, release: Release, actions: _F64) -> _F64:
-        """One for the action that is chosen, shape (K,)."""
+        """One for the action that is chosen, shape (K,).
+
+        Args:
+            release: what the choice is made from.
+            actions: the decision set, shape (K, d).
+
+        Returns:
+            1 for the action that is chosen and 0 for the others.
+        """
         found = np.zeros(len(actions))
         found[release.confidence.best(actions, self.optimism)] = 1.0
         return found
 
     def choose(self, release: Release, actions: _F64) -> Choice:
-        """The first action with the largest upper confidence bound."""
+        """The first action with the largest upper confidence bound.
+
+        Args:
+            release: what the choice is made from.
+            actions: the decision set, shape (K, d).
+
+        Returns:
+            Its place, and the probability 1.
+        """
         return Choice(release.confidence.best(actions, self.optimism), 1.0)
 
 
@@ -146,6 +206,16 @@ class Thompson:
 
     Attributes:
         optimism: how much wider than the confidence set the draw is.
+
+    Examples:
+        >>> import discreet
+        >>> problem = discreet.Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+        >>> privacy = discreet.Privacy(epsilon=1, delta=1e-6)
+        >>> bandit = discreet.LinUCB(
+        ...     problem, horizon=1_000, privacy=privacy, policy=discreet.Thompson()
+        ... )
+        >>> bandit.choose([[1.0, 0.0], [0.0, 1.0]]).probability is None
+        True
     """
 
     optimism: float = 1.0
@@ -155,7 +225,15 @@ class Thompson:
         checks.at_least("optimism", self.optimism, 0.0)
 
     def choose(self, release: Release, actions: _F64) -> Choice:
-        """The first best action for the drawn parameter."""
+        """The first best action for the drawn parameter.
+
+        Args:
+            release: what the choice is made from.
+            actions: the decision set, shape (K, d).
+
+        Returns:
+            Its place; its probability is not known.
+        """
         region = release.confidence
         normals = np.random.default_rng().standard_normal(region.centre.size)
         return Choice(region.best_of_a_draw(actions, self.optimism, normals))
@@ -186,7 +264,13 @@ def from_json(entry: dict[str, Any] | None) -> Policy | None:
 
 
 def greedy() -> UCB:
-    """The rule that trusts the centre of the confidence set."""
+    """The rule that trusts the centre of the confidence set.
+
+    Examples:
+        >>> import discreet
+        >>> discreet.greedy() == discreet.UCB(optimism=0)
+        True
+    """
     return UCB(optimism=0.0)
 
 

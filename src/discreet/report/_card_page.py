@@ -36,6 +36,16 @@ _ENDS = 3  # releases at either end of a ledger that is folded
 _MOST = 20_000  # releases on one page
 _FINE = 1e-9  # traces below this show in no digit of the page
 
+_OWN_ACTION = (
+    "A person's own action, from whoever sees that action: it depends on the person's own data on "
+    "purpose."
+)
+_PUBLIC_ACTIONS = (
+    "What people could choose from, and which actions were taken: both are public, and releases "
+    "hold the sums of actions without noise. So it can be seen which rounds were left out, because "
+    "somebody came too often or was forgotten. Rewards alone are protected."
+)
+
 _NOISES = {
     "discrete-gaussian": "Gaussian on whole numbers (the discrete Gaussian)",
     "gaussian": "Gaussian, in floating point",
@@ -159,10 +169,7 @@ class Card:
         noise, rounds = self.ledger.card["noise"], self.guarantee.contributions_per_user
         said = [
             "What is true of people in general: it is learned with or without any one person.",
-            (
-                "A person's own action, from whoever sees that action: it depends on the person's "
-                "own data on purpose."
-            ),
+            _PUBLIC_ACTIONS if self.guarantee.protects == "rewards" else _OWN_ACTION,
             (
                 f"A person who takes part in more rounds than {rounds:,}. That nobody does is up "
                 "to whoever runs the learner."
@@ -246,12 +253,7 @@ class Card:
         promise = self.guarantee
         rounds = promise.contributions_per_user
         times = "one round" if rounds == 1 else f"up to {rounds:,} rounds"
-        change = (
-            f"the person's {promise.record} in {times} are what they are, or any others within "
-            "the stated bounds"
-            if promise.neighbours == "replacement"
-            else f"the person's rows in {times} count, or do not"
-        )
+        change = _change(promise, times)
         against = (
             "Everybody but that person and whoever runs the learner: all other people together, "
             "even if they compare notes, know everything else, choose their own data to find "
@@ -400,6 +402,22 @@ class Card:
                 Commands(tuple(lines)),
             ),
         )
+
+
+def _change(promise: Guarantee, times: str) -> str:
+    """In what two worlds differ."""
+    if promise.protects == "rewards":
+        return (
+            f"the person's reward in {times} is what it is, or any other within the stated bounds"
+            if promise.neighbours == "replacement"
+            else f"the person's reward in {times} counts, or is taken to be at the centre"
+        )
+    return (
+        f"the person's {promise.record} in {times} are what they are, or any others within the "
+        "stated bounds"
+        if promise.neighbours == "replacement"
+        else f"the person's rows in {times} count, or do not"
+    )
 
 
 def _releases(title: str, entries: Iterable[Entry]) -> Table:

@@ -72,10 +72,12 @@ class BanditSpec(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     Attributes:
         name: of the bandit.
-        epsilon: of joint differential privacy.
-        delta: of joint differential privacy.
+        epsilon: of joint differential privacy, or of the differential privacy of rewards.
+        delta: of the same.
         horizon: the most events there will ever be; null if that is not known.
         contributions_per_user: how many events of one subject may count.
+        protects: 'rows', what people could choose from and their rewards; or 'rewards' alone, where
+            contexts, actions, activations and who came how often are public.
         reward: what rewards can be.
         features: a feature map as JSON; the default map of 32 coordinates if left out.
         policy: a policy as JSON, such as {"rule": "posterior"}; the learner's own if left out.
@@ -88,6 +90,7 @@ class BanditSpec(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     delta: float
     horizon: Most | None
     contributions_per_user: Most = 1
+    protects: Annotated[str, Meta(pattern=r"^(rows|rewards)\Z")] = "rows"
     reward: RewardRule = RewardRule()
     features: dict[str, Any] | None = None
     policy: dict[str, Any] | None = None

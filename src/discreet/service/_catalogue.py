@@ -264,6 +264,11 @@ class Catalogue:
             f"{rule.default:g}; a row of zeros if it was not activated, was erased, or is beyond "
             "its subject's cap. So whether and when a reward came is protected like the reward."
         )
+        if card["protects"] == "rewards":
+            card["joiner"] += (
+                " Which rows are zeros can be seen: whether an action was activated or erased, and "
+                "who came how often, is public here."
+            )
         return card
 
     async def counts(self, name: str) -> dict[str, int]:

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable
 from typing import NamedTuple
 
+from discreet.errors import StoreError
 from discreet.release._ranker import Ranker
 from discreet.service import _keys as keys
 from discreet.service._administration import Administration
@@ -23,6 +24,8 @@ from discreet.service._events import Decided, Full, Repeated
 from discreet.service._hashes import hashes
 from discreet.service._witness import Witness
 from discreet.service._worker import Worker
+
+_AGAIN = 0.5  # seconds after which a database that did not answer at the start is tried again
 
 
 class Decision(NamedTuple):
@@ -68,17 +71,18 @@ class Core(Administration):
         )
         self._given_secret = secret
 
-    async def start(self) -> str | None:
+    async def start(self, patience: float = 0.0) -> str | None:
         """Connect, and look for the first time.
+
+        Args:
+            patience: seconds in which a database that does not answer is tried again.
 
         Returns:
             The text of a new administrator's key, if there was none; it is not stored.
         """
         self._committer = Committer(self._database, self._clock)
         self._reader = Worker("reader", self._handle_reads)
-        secret = self._given_secret
-        self._hashes = await self._committer.work(lambda connection: hashes(connection, secret))
-        await self.look()
+        await self._first_look(time.monotonic() + patience)
         shown = None
         if not self.still_valid("environment") and not any(
             "admin" in key.scopes for key in await self.keys()
@@ -88,6 +92,18 @@ class Core(Administration):
             )
         self._looking = asyncio.create_task(self._keep_looking())
         return shown
+
+    async def _first_look(self, deadline: float) -> None:
+        """Read what a ranker has to know, from a database that may come up later than this."""
+        secret = self._given_secret
+        while True:
+            try:
+                self._hashes = await self._committer.work(lambda one: hashes(one, secret))
+                return await self.look()
+            except StoreError:
+                if time.monotonic() > deadline:
+                    raise
+            await asyncio.sleep(_AGAIN)
 
     async def close(self) -> None:
         """Finish what was acknowledged, and let go of the database."""

@@ -4,6 +4,7 @@ No body, action, reward, subject or key is ever logged or repeated in an error.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -22,6 +23,7 @@ Handler = Callable[[Core, Request], Awaitable[Response]]
 T = TypeVar("T")
 encode = msgspec.json.Encoder().encode
 _log = logging.getLogger("discreet.http")
+BODY_IS_THERE = "discreet.body_is_there"  # in a request's scope: nothing of it is still to arrive
 _CODES = {404: "NotFound", 405: "MethodNotAllowed"}
 
 
@@ -63,8 +65,10 @@ async def body_of(request: Request) -> bytes:
     if length.isdecimal() and int(length) > limits.largest_body:
         raise too_large
     parts, size = [], 0
+    # A timer for each request costs more than to read what is there already, as it mostly is.
+    there = request.scope.get(BODY_IS_THERE, False)
     try:
-        async with asyncio.timeout(limits.body_seconds):
+        async with contextlib.nullcontext() if there else asyncio.timeout(limits.body_seconds):
             async for part in request.stream():
                 size += len(part)
                 if size > limits.largest_body:

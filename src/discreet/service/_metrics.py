@@ -55,11 +55,9 @@ class Metrics:
         self._cells: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count a request. Of rewards and activations only failures, and without saying which."""
+        """Count a request, but for rewards and activations: also those that fail tell of one."""
         if route in SILENT:
-            if status < 500:  # noqa: PLR2004
-                return
-            route = "other"
+            return
         known = method if method in _METHODS else "other"
         cell = self._cells.get((route, known, status))
         if cell is None:

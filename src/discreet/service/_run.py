@@ -11,11 +11,12 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from discreet.errors import BackendError, ParameterError
+from discreet.errors import BackendError, ParameterError, StoreError
 from discreet.service import _logging
 from discreet.service._configuration import Configuration, administrator_of, secret_of
 from discreet.service._database import Database
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
     from discreet.service._core import Core
     from discreet.service._server import Server
 
+T = TypeVar("T")
 _PACKAGES = ("starlette", "uvicorn", "jinja2", "prometheus_client")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0  # seconds before a child that died is started again
 _GRACE = 20.0  # seconds that a child has to stop
+_START, _AGAIN = 90.0, 0.5  # seconds to wait for a database at the start, and between tries
 _SHORT = 16  # characters, below which a key can be guessed
 _log = logging.getLogger("discreet.service")
 
@@ -50,7 +53,9 @@ def serve(configuration: Configuration) -> int:
     _require_packages()
     _logging.start(configuration.log_level)
     _prepare_folder(configuration.folder)
-    database = Database(configuration.database or _file_of(configuration))
+    database = _once_it_answers(
+        lambda: Database(configuration.database or _file_of(configuration)), configuration
+    )
     witness = Witness(configuration.witness_folder)
     if witness.folder is None:
         _log.warning(
@@ -60,6 +65,19 @@ def serve(configuration: Configuration) -> int:
     if configuration.role == "writer":
         return _write(configuration, database, witness)
     return _answer(configuration, database, witness)
+
+
+def _once_it_answers(make: Callable[[], T], configuration: Configuration) -> T:
+    """What is made with a database that may come up later than this process does."""
+    deadline = time.monotonic() + (_START if configuration.database else 0.0)
+    while True:
+        try:
+            return make()
+        except StoreError as error:
+            if time.monotonic() > deadline:
+                raise
+            _log.warning("database", extra={"reason": str(error)})
+            time.sleep(_AGAIN)
 
 
 def _end_at_once(*_: object) -> None:
@@ -103,7 +121,10 @@ def _write(configuration: Configuration, database: Database, witness: Witness) -
         threading.Thread(target=_until_parent_ends, args=(stop,), daemon=True).start()
     folder = configuration.folder
     learners = None if configuration.database or folder is None else folder / "learners"
-    Writer(database, learners=learners, witness=witness).run(stop)
+    writer = _once_it_answers(
+        lambda: Writer(database, learners=learners, witness=witness), configuration
+    )
+    writer.run(stop)
     return 0
 
 
@@ -162,7 +183,7 @@ async def _serve_http(
     if administrator is not None and len(administrator) < _SHORT:
         _log.warning("DISCREET_ADMIN_KEY is short and can be guessed; give 16 characters or more")
     core = Core(database, administrator=administrator, secret=secret_of(), witness=witness)
-    shown = await core.start()
+    shown = await core.start(patience=_START if configuration.database else 0.0)
     if shown is not None:
         _say(f"admin key: {shown}")
     port = sockets[0].getsockname()[1]

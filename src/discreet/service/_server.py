@@ -10,6 +10,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from discreet.errors import ParameterError
 from discreet.service._configuration import Configuration
+from discreet.service._http import BODY_IS_THERE
 
 _HEAD_SECONDS = 30.0  # in which the head of a request must have arrived
 _HEAD_BYTES = 1 << 16  # that it may have
@@ -54,6 +55,10 @@ class _Protocol(HttpToolsProtocol):
         self._in_head = False
         self._head_timer.cancel()
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self.scope[BODY_IS_THERE] = True  # type: ignore[literal-required]  # a key of our own
 
     def on_response_complete(self) -> None:
         super().on_response_complete()

@@ -68,6 +68,7 @@ def checked(spec: BanditSpec) -> tuple[BanditSpec, Release]:
                 epsilon=spec.epsilon,
                 delta=spec.delta,
                 contributions_per_user=spec.contributions_per_user,
+                protects=spec.protects,
             ),
             noise="exact",
             memory=spec.memory,

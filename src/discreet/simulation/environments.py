@@ -27,6 +27,7 @@ __all__ = [
     "Drifting",
     "Environment",
     "Fixed",
+    "Recorded",
     "Rewards",
     "Sphere",
     "World",
@@ -318,6 +319,66 @@ class Clusters:
         groups = arms.Groups(self.groups, centres, math.sqrt(1 - self.between) * widths)
         arrays = _redrawn(self.n_actions, theta, self.rewards)
         return World(arrays._replace(kind=arms.CLUSTERS, groups=groups), state)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Recorded:
+    """People of a data set, who come by in a random order, over and over again.
+
+    Mean rewards need not be linear in the features. Regret is counted against a choice for each
+    person that is given, such as that of the best linear rule: it is negative where a learner does
+    better.
+
+    Attributes:
+        problem: the bounds that hold.
+        sets: the decision set of each person, shape (N, K, d).
+        means: the mean reward of each action, shape (N, K), within [-1, 1]; rewards are plus or
+            minus one.
+        best: the mean reward that regret is counted against, shape (N,).
+    """
+
+    problem: Problem
+    sets: _F64
+    means: _F64
+    best: _F64
+
+    def __post_init__(self) -> None:
+        """Check the shapes."""
+        people, actions, dim = self.sets.shape
+        if self.means.shape != (people, actions) or self.best.shape != (people,):
+            raise ParameterError("means", "and best must have one entry for each action and person")
+        if dim != self.problem.dim:
+            raise ParameterError("sets", f"has {dim} features; the problem {self.problem.dim}")
+
+    @property
+    def n_actions(self) -> int:
+        """K, the size of every decision set."""
+        return int(self.means.shape[1])
+
+    def start(self, sequence: np.random.SeedSequence) -> World:
+        """A world in which people come in an order of its own.
+
+        Args:
+            sequence: the seed of the order and of the rewards.
+
+        Returns:
+            The world, before its first round.
+        """
+        state = random.seed_state(sequence)
+        keys = np.array([random.uniform(state) for _ in range(len(self.sets))])
+        order = np.argsort(keys, kind="stable")
+        flat = self.sets[order].reshape(-1, self.problem.dim)
+        arrays = _static(flat, np.zeros(self.problem.dim), SIGNS)
+        return World(
+            arrays._replace(
+                kind=arms.RECORDED,
+                n_actions=self.n_actions,
+                means=self.means[order].reshape(-1),
+                best=self.best[order].copy(),
+                next_start=np.zeros(1, np.int64),
+            ),
+            state,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -167,7 +167,14 @@ def test_two_draws_of_the_systems_noise_differ() -> None:
     assert not np.isin(drawn(noise, 2**50, 1_000), drawn(noise, 2**50, 1_000)).any()
 
 
-@pytest.mark.parametrize("std", [0, -3, 2**50 + 1])
+def test_a_scale_of_zero_draws_nothing_and_takes_no_words() -> None:
+    mixed = sampler.draw(seeded(), np.array([0, 4, 0, 9], dtype=np.int64), 50)
+    plain = sampler.draw(seeded(), np.array([4, 9], dtype=np.int64), 50)
+    assert np.array_equal(mixed[:, [1, 3]], plain)
+    assert not mixed[:, [0, 2]].any()
+
+
+@pytest.mark.parametrize("std", [-3, 2**50 + 1])
 def test_a_scale_out_of_range_is_refused(std: int) -> None:
     with pytest.raises(ParameterError, match=r"^stds: hold one out of range; give whole numbers"):
         sampler.draw(seeded(), np.array([4, std], dtype=np.int64), 2)

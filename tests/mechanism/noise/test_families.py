@@ -382,7 +382,8 @@ def test_a_law_survives_a_save_file(noise: NodeNoise | None) -> None:
 @pytest.mark.parametrize(
     ("make", "parameter"),
     [
-        (lambda: GaussianNoise(std=0.0), "std"),
+        (lambda: GaussianNoise(std=-1.0), "std"),
+        (lambda: GaussianNoise(std=0.0), "moment_std"),
         (lambda: GaussianNoise(std=math.nan), "std"),
         (lambda: GaussianNoise(std=1.0, moment_std=0.0), "moment_std"),
         (lambda: WishartNoise(dof=0, scale=1.0), "dof"),

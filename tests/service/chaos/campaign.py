@@ -4,6 +4,7 @@ Afterwards the service is left alone until it has closed every event, and is hel
 acknowledged: see truth.py.
 """
 
+import contextlib
 import os
 import random
 import time
@@ -92,15 +93,13 @@ class Campaign:
             visitor.start()
 
     def _make_bandit(self) -> None:
-        line = self.front.line()
-        status, body = line.ask("POST", "/v1/bandits", SPECIFICATION)
-        assert status == 201, body
-        line.close()
+        with contextlib.closing(self.front.line()) as line:
+            status, body = line.ask("POST", "/v1/bandits", SPECIFICATION)
+            assert status == 201, body
         for one in self.services:
             if one.answers:  # the others see it a moment later
-                line = one.line()
-                until(partial(_served, line), "a bandit that was made does not run", one.said)
-                line.close()
+                with contextlib.closing(one.line()) as line:
+                    until(partial(_served, line), "a bandit that was made does not run", one.said)
 
     def rage(self, kills: dict[str, Kill], count: int, rng: random.Random, pause: float) -> None:
         """Kill so many times, at random instants."""
@@ -153,9 +152,8 @@ class Campaign:
             if visitor.failure is not None:
                 raise visitor.failure
         bandit = truth.at_rest(self.front, self.notes)
-        line = self.front.line()
-        shown = truth.releases(line, self.notes)
-        line.close()
+        with contextlib.closing(self.front.line()) as line:
+            shown = truth.releases(line, self.notes)
         until(lambda: not any(one.orphans() for one in self.services), "a writer outlives all")
         assert [one.stop() for one in self.services] == [0] * len(self.services)
         with truth.stored(self._data, self._server and self._server.address) as learner:

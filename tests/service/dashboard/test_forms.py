@@ -258,6 +258,7 @@ def test_a_horizon_that_is_left_out_is_open(fresh: World) -> None:
         ("wait_seconds", "-1", "0.0"),
         ("wait_seconds", "", "Give a number"),
         ("aggregation", "all", ""),
+        ("protects", "contexts", ""),
         ("features", "{", "no JSON"),
         ("features", '{"format": "discreet-features", "version": 1, "parts": []}', "parts"),
         ("actions", "a\na", "twice"),
@@ -290,6 +291,19 @@ def test_actions_and_a_map_exclude_each_other(admin: Browser) -> None:
     given = {**BANDIT, "actions": "a\nb", "features": "{}"}
     answer = admin.send("/dashboard/bandits", **given)
     assert 'id="actions-error"' in answer.text
+
+
+def test_a_bandit_for_rewards_alone_is_made_and_its_pages_say_so(
+    world: World, admin: Browser
+) -> None:
+    answer = admin.send("/dashboard/bandits", **{**BANDIT, "name": "open", "protects": "rewards"})
+    assert answer.status_code == 303
+    assert world.core.bandit("open").spec.protects == "rewards"
+    page = admin.get("/dashboard/bandits/open/privacy").text
+    assert "decision sets and actions are public" in page
+    assert "none in the Gram matrix, which is exact" in page
+    assert "what was activated and who came how often are public" in page
+    assert "the differential privacy of rewards" in page
 
 
 # Keys

@@ -160,7 +160,7 @@ def _ends(curve: dict[str, list[float]]) -> tuple[list[float], list[float]]:
 def test_a_script_that_knows_what_there_is_gets_nothing(world: World, reader: Browser) -> None:
     path = "/dashboard/data/bandits/news/learning"
     news = reader.get(path).json()
-    assert set(news["parts"]) == {"head", "learning_stats", "learning_table"}
+    assert set(news["parts"]) == {"head", "health", "learning_stats", "learning_table"}
     page = reader.get(NEWS).text
     for name, part in news["parts"].items():
         assert f'id="part-{name}"' in page

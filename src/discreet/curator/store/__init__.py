@@ -161,6 +161,17 @@ def _backend(place: Place) -> _Backend:
     return module
 
 
+def runs(keys: Iterable[Key]) -> list[tuple[int, int, int]]:
+    """Keys as kind, first and last number of runs without a gap: fewer to remove one by one."""
+    found: list[tuple[int, int, int]] = []
+    for kind, number in sorted(keys):
+        if found and found[-1][0] == kind and number - found[-1][2] in {0, 1}:
+            found[-1] = (kind, found[-1][1], number)
+        else:
+            found.append((kind, number, number))
+    return found
+
+
 def unfinished() -> StateFileError:
     """A store whose first commit never came."""
     return StateFileError(

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NoReturn
 from urllib.parse import quote
 
-from discreet.curator.store import UNFINISHED, Commit, Item, Opened, Place, unfinished
+from discreet.curator.store import UNFINISHED, Commit, Item, Opened, Place, runs, unfinished
 from discreet.curator.store.ledger_file import LedgerFile, sync_folder
 from discreet.errors import (
     CorruptFileError,
@@ -80,7 +80,7 @@ _SETTINGS = (
 )
 _FOLD_IN = "PRAGMA wal_checkpoint(TRUNCATE)"  # the log into the database
 _PUT = "INSERT OR REPLACE INTO item VALUES (?, ?, ?)"
-_DROP = "DELETE FROM item WHERE kind = ? AND number = ?"
+_DROP = "DELETE FROM item WHERE kind = ? AND number BETWEEN ? AND ?"
 _STEP = "UPDATE item SET value = ? WHERE kind = ? AND number = ? AND value = ?"
 _READ = "SELECT value FROM item WHERE kind = ? AND number = ?"
 
@@ -137,8 +137,11 @@ class SqliteStore:
                 raise _overtaken()
             if change.puts:
                 database.executemany(_PUT, change.puts)
-            if change.drops:
-                database.executemany(_DROP, change.drops)
+            if len(change.drops) == 1:  # nearly always: nothing to join to runs
+                kind, number = change.drops[0]
+                database.execute(_DROP, (kind, number, number))
+            elif change.drops:
+                database.executemany(_DROP, runs(change.drops))
             database.execute("COMMIT")
         except _ERRORS as error:
             self._roll_back()

@@ -47,7 +47,7 @@ class DiscreteGaussianNoise:
 
     Attributes:
         gram_steps: the parameter off the Gram matrix's diagonal, in steps of the grid; on it
-            sqrt(2) times that, rounded up.
+            sqrt(2) times that, rounded up. 0 leaves the Gram matrix exact, for rewards alone.
         moment_steps: that of the moment's entries.
         grid: the steps.
     """
@@ -60,20 +60,20 @@ class DiscreteGaussianNoise:
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        for name in ("gram_steps", "moment_steps"):
-            steps = checks.count(name, getattr(self, name))
-            checks.within(name, steps, 1, LARGEST_STD)
+        for name, least in (("gram_steps", 0), ("moment_steps", 1)):
+            steps = checks.count(name, getattr(self, name), least=least)
+            checks.within(name, steps, least, LARGEST_STD)
             object.__setattr__(self, name, steps)
 
     @property
     def diagonal_steps(self) -> int:
         """The parameter on the diagonal: the least whole number of at least sqrt(2) gram_steps."""
-        return math.isqrt(2 * self.gram_steps**2 - 1) + 1
+        return math.isqrt(2 * self.gram_steps**2 - 1) + 1 if self.gram_steps else 0
 
     @property
     def least_steps(self) -> int:
         """The smallest parameter of a draw, in steps."""
-        return min(self.gram_steps, self.moment_steps)
+        return min(self.gram_steps or self.moment_steps, self.moment_steps)
 
     @property
     def most_steps(self) -> int:
@@ -143,7 +143,12 @@ class Use(NamedTuple):
     @property
     def draws(self) -> int:
         """No more draws than this are ever shown."""
-        return most_draws(self.setting.problem, strategy=self.strategy, releases=self.releases)
+        return most_draws(
+            self.setting.problem,
+            strategy=self.strategy,
+            releases=self.releases,
+            protects=self.privacy.protects,
+        )
 
     @property
     def feedback(self) -> feedback.Feedback | None:
@@ -199,7 +204,7 @@ def _certified(
         if cost <= budget:
             return found
         larger = cost / budget * (1.0 + margin)
-        enlarged = _scaled(noise, found.grid, max(1.0, larger * found.std / noise.std))
+        enlarged = _scaled(noise, found.grid, max(1.0, larger * _size(found) / _size(noise)))
         if enlarged is None or not _holds(enlarged, use):
             break
         found = enlarged
@@ -218,12 +223,18 @@ def _cost(law: DiscreteGaussianNoise, use: Use) -> float:
         releases=use.releases,
         neighbours=use.privacy.neighbours,
         contributions=use.privacy.contributions_per_user,
+        protects=use.privacy.protects,
     )
+
+
+def _size(noise: GaussianNoise | DiscreteGaussianNoise) -> float:
+    """The deviation that noise is scaled by: the Gram matrix's, if it has noise."""
+    return noise.std or noise.moment_std
 
 
 def _scaled(noise: GaussianNoise, grid: Grid, scale: float) -> DiscreteGaussianNoise | None:
     """At least ``scale`` times the noise, in whole steps; None if that is too large to draw."""
-    gram = math.ceil(accounting.upwards(noise.std * scale) / grid.gram_step)
+    gram = math.ceil(accounting.upwards(noise.std * scale) / grid.gram_step) if noise.std else 0
     moment = math.ceil(accounting.upwards(noise.moment_std * scale) / grid.moment_step)
     if 2 * max(gram, moment) > LARGEST_STD:
         return None
@@ -272,4 +283,6 @@ def _too_long(noise: GaussianNoise, use: Use) -> ParameterError:
 
 
 def _times(steps: int, spread: float) -> int:
-    return steps if spread == 1.0 else math.ceil(accounting.upwards(steps * spread))
+    if spread == 1.0 or steps == 0:
+        return steps
+    return math.ceil(accounting.upwards(steps * spread))

@@ -41,7 +41,8 @@ GDP_ARGUMENT = (
 class GaussianNoise:
     """Normal entries: standard deviation ``std`` off the diagonal, sqrt(2) times that on it.
 
-    The moment's entries have ``moment_std``; the same if it is left out.
+    The moment's entries have ``moment_std``; the same if it is left out. A ``std`` of 0 leaves the
+    Gram matrix exact, for rewards alone.
     """
 
     std: float
@@ -51,9 +52,9 @@ class GaussianNoise:
 
     def __post_init__(self) -> None:
         """Check the scales."""
-        checks.positive("std", self.std)
+        checks.at_least("std", self.std, 0.0)
         given: float | None = self.moment_std
-        fixed = self.std if given is None else checks.positive("moment_std", given)
+        fixed = checks.positive("moment_std", self.std if given is None else given)
         object.__setattr__(self, "moment_std", fixed)
 
     @classmethod

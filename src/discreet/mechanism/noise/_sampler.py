@@ -22,8 +22,14 @@ def draw(source: NoiseSource, stds: I64, count: int) -> I64:
     """Discrete Gaussians, shape (count, p), for the parameters ``stds``, shape (p,).
 
     Entry (i, c) is n with probability proportional to exp(-n^2 / (2 stds[c]^2)), and nearer to zero
-    than ``REACH`` times stds[c]. Words that no sample has read are dropped.
+    than ``REACH`` times stds[c]. Words that no sample has read are dropped. Where a parameter is 0
+    nothing is drawn, and the entry is 0.
     """
+    noisy = stds != 0
+    if not noisy.all():
+        found = np.zeros((count, stds.size), dtype=np.int64)
+        found[:, noisy] = draw(source, stds[noisy], count)
+        return found
     drawn = np.empty((count, stds.size), dtype=np.int64)
     words = source.words(_WORDS_EACH * drawn.size + _WORDS_MORE)
     at, done = kernel.discrete_gaussian(words, 0, stds, drawn, 0)

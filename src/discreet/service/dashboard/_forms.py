@@ -24,6 +24,7 @@ DEFAULTS = {
     "delta": "1e-6",
     "horizon": "",
     "contributions_per_user": "1",
+    "protects": "rows",
     "low": "0",
     "high": "1",
     "wait_seconds": "600",
@@ -82,6 +83,7 @@ def bandit_of(form: Mapping[str, list[str]]) -> BanditSpec:
     entry["horizon"] = _whole(given, "horizon", errors)
     for name, needed in (("contributions_per_user", True), ("memory", False)):
         entry[name] = _whole(given, name, errors, needed=needed)
+    entry["protects"] = given["protects"] or "rows"
     entry["theta_norm"] = _number(given, "theta_norm", errors)
     rule = {
         name: _number(given, name, errors, needed=True)

@@ -198,6 +198,11 @@ def _shape(simulation: Simulation, world: World) -> Shape:
         world.arrays.drift.kind == arms.STILL, "device", "is 'cuda', where no world drifts; use cpu"
     )
     _require(
+        world.arrays.kind in {arms.SAME, arms.BAND, arms.CLUSTERS},
+        "device",
+        "is 'cuda', where no recorded world is played; use cpu",
+    )
+    _require(
         mechanism.sharing.kind != sums.MATRIX,
         "device",
         "is 'cuda', where noise is not shared through a matrix written out; use cpu",

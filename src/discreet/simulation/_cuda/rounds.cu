@@ -15,7 +15,7 @@
 // DIM, ACTIONS: features, and actions in a decision set. LANES, BLOCK: threads for each replicate, and
 // for each block. RULE: how a release becomes a choice. SHARING, WORLD: as in `kernels._sums` and
 // `kernels._arms`. WISHART, SAMPLING, EVERY_ROUND: 0 or 1.
-enum { RADIUS, WIDTH, POSTERIOR };
+enum { RADIUS, WIDTH, POSTERIOR };  // RULE; and below SHARING and WORLD
 enum { NO_NOISE, TREE, BUFFERS, MATRIX, WINDOWS };
 enum { SAME, BAND, CLUSTERS };
 #define BIG (DIM > 8)                            // a block for each replicate, arrays in shared memory
@@ -32,8 +32,9 @@ enum { SAME, BAND, CLUSTERS };
 
 // Draw the next noise before choosing, which does not wait for it; with one lane, registers are short.
 #define EARLY (EVERY_ROUND && SHARING == TREE && LANES > 1)
-enum { TILTS = 16, SHIFTS = 64 };
-#define LEAST_KNOWN 0.01
+enum { TILTS = 16, SHIFTS = 16 };  // shifts: as in `kernels._width`, and so is their span
+#define SPAN 4.0
+#define LEAST_KNOWN 0.01  // of some direction, or all choices are uniform
 #if LANES == 1
 #define ROOM(type, name, count) type name[count]
 #else
@@ -548,20 +549,24 @@ DEVICE void decide_by_width(const Place& place, const Setting& setting, const do
     diagonalise(place, work.matrix, work.vectors);
     double floor = moment_std * moment_std + 2.0 * norm * norm * gram_std * gram_std;
     double prior = setting.prior * (setting.variance * reach + floor);
-    double square = 2.0 * public_[LOG_TAIL], least = work.matrix[0], most = 0.0;
+    double square = 2.0 * public_[LOG_TAIL], least = work.matrix[0];
     for (int i = place.lane; i < DIM; i += LANES)
         work.values[i] = setting.variance * fmax(work.matrix[i * DIM + i] + reach, 0.0) + floor + prior;
     place.sync();
     for (int i = 0; i < DIM; i++) {
         square += log(work.values[i] / prior);
         least = fmin(least, work.matrix[i * DIM + i]);
-        most = fmax(most, work.values[i]);
     }
-    double lowest = reach / 400.0, highest = fmax(20.0 * reach, 30.0 * sqrt(square * most) / norm);
-    double factor = exp(log(highest / lowest) / (SHIFTS - 1)), step = lowest, best = 1e300, shift = 0.0;
-    for (int candidate = least > lowest ? -1 : 0; candidate < SHIFTS; candidate++) {
-        double tried = candidate < 0 ? 0.0 : fmax(0.0, -least) + step, variance = 0.0, lean = 0.0;
-        if (candidate >= 0) step *= factor;
+    bool known = true;
+    for (int i = 0; i < DIM; i++)
+        known &= norm * work.matrix[i * DIM + i] >= sqrt(square * work.values[i]);
+    double empty = setting.variance * reach + floor + prior;  // from here on as in `smallest_shift`
+    double blank = 2.0 * public_[LOG_TAIL] + DIM * log(empty / prior);
+    double half = 0.5 * blank * setting.variance / norm, enough = half + sqrt(half * half + blank * empty);
+    double tried = reach + fmax(reach, enough / norm) + fmax(0.0, -least - reach);
+    double factor = exp(log(SPAN) / (SHIFTS - 1)), best = 1e300, shift = 0.0;
+    for (int candidate = 0; candidate < SHIFTS && !known; candidate++) {
+        double variance = 0.0, lean = 0.0;
         for (int i = 0; i < DIM; i++) {
             double inverse = 1.0 / (work.matrix[i * DIM + i] + tried);
             variance += work.values[i] * inverse * inverse;
@@ -569,7 +574,7 @@ DEVICE void decide_by_width(const Place& place, const Setting& setting, const do
         }
         double width = sqrt(square * variance) + tried * norm * sqrt(lean);
         if (width < best) shift = tried;
-        best = fmin(best, width);
+        best = fmin(best, width), tried *= factor;
     }
     UNROLL for (int i = BIG ? place.lane : 0; i < DIM; i += BIG ? LANES : 1) {
         double inverse = 1.0 / (work.matrix[i * DIM + i] + shift), along = 0.0, lean = shift * norm * inverse;
@@ -585,14 +590,14 @@ DEVICE void decide_by_width(const Place& place, const Setting& setting, const do
     place.sync();
 }
 
-// `kernels._posterior.above_zero`.
 DEVICE double above_zero(double value, double std) {
     double at = value / std;
+    if (std == 0.0) return fmax(value, 0.0);
     if (at < -8.0) return std / -at;
     return value + std * 0.3989422804014327 * exp(-0.5 * at * at) / (0.5 * erfc(-0.7071067811865476 * at));
 }
 
-// `kernels._posterior.floor_of`, with one block.
+// `kernels._posterior.above_zero` above, and `floor_of` with one block.
 DEVICE double floor_of(const Setting& setting, double gram_std, double moment_std, double prior) {
     double square = fmin(setting.theta_norm * setting.theta_norm, prior * DIM);
     return moment_std * moment_std + (1.0 + 1.0 / DIM) * square * gram_std * gram_std;
@@ -620,7 +625,7 @@ DEVICE double through_noise(const Place& place, const Setting& setting, const do
     }
     place.sync();
     for (int i = 0; i < DIM; i++) sum += values[i];
-    double shrink = fmin(1.0, public_[WEIGHT] * setting.square / sum);
+    double shrink = gram_std > 0.0 ? fmin(1.0, public_[WEIGHT] * setting.square / sum) : 1.0;
     double best = -1e300, prior = setting.prior, tried = setting.prior;
     for (int halving = 0; halving <= (int)setting.halvings; halving++, tried *= 0.5) {
         double likelihood = -halving, floor = floor_of(setting, gram_std, moment_std, tried);
@@ -822,7 +827,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK, LANES == 1 ? 512 / BLOCK : 1
     const u64* own = streams + 6 * place.replicate;
     Stream noise = {own[2], own[3]}, policy = {own[4], own[5]};
     World world = {&setting, memory, memory_size, {own[0], own[1]}, 0, 0};
-
     FAR_ROOM(double, total, PACKED, PACKED);
     FAR_ROOM(double, packed, RULE == POSTERIOR ? PACKED : 1, 2 * PACKED + SCALARS);
     FAR_ROOM(double, matrix, RULE == RADIUS ? 1 : DIM * DIM, 3 * PACKED + SCALARS);
@@ -859,14 +863,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK, LANES == 1 ? 512 / BLOCK : 1
     place.sync();
     decide(place, setting, total, round, number, work, scratch, made);
     i64 stop = min(round + rounds, setting.last), next = setting.checkpoints[at];
-
     while (round < stop) {
         open_round(world, round);
         u64 coin = word_at(world.stream, (u64)round * ROUND_WORDS);
         if (EARLY) tree_noise(place, setting, noise, kept, kept_size, number + 1, factors, shown);
         Chosen chosen = choose(place, setting, world, policy, number, made, x);
         double reward = draw_reward(setting, coin, chosen.mean);
-        regret += (double)chosen.best - (double)chosen.mean;
+        regret += (double)chosen.best - chosen.mean;
         place.each([&](int slot, int, int row, int column) {
             sums[slot] += (row == DIM ? reward : (double)x[row]) * (double)x[column];
         });

@@ -153,6 +153,32 @@ class Forget(Change):
         self.rows = rows
 
 
+class Rows(Change):
+    """Rows that were decided elsewhere, one after the other, and make no release.
+
+    The first is decision ``number`` and row ``row``; none of them has noise.
+
+    Attributes:
+        actions: shape (n, d); zeros for rows that are a person's.
+        rewards: shape (n,); likewise.
+        kept: the rows that are a person's, by number, as far as they count.
+        counts: of people, after these rows.
+        people: how many have given a row by then.
+    """
+
+    several = True
+    __slots__ = ("actions", "counts", "kept", "people", "rewards")
+
+    def __init__(self, number: int, row: int, actions: _F64, rewards: _F64) -> None:
+        """Rows that are nobody's; others are entered afterwards."""
+        super().__init__(number, row=row)
+        self.actions = actions
+        self.rewards = rewards
+        self.kept: dict[int, Held] = {}
+        self.counts: dict[bytes, int] = {}
+        self.people = 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Head:
     """What there should be besides the head itself.
@@ -248,14 +274,19 @@ class Records:
             if isinstance(change, Forget):
                 work.forget(change)
                 continue
+            if (change.opens or isinstance(change, Rows)) and rounds == session[0]:
+                item, seal = self._session(*session)
+                puts.append(item)
+                sessions ^= seal
+            if isinstance(change, Rows):
+                since ^= work.observe(change)
+                rounds = change.number + len(change.rewards)
+                rows = change.row + len(change.rewards) - 1
+                continue
             closes: int | None = change.number
             if change.opens:
                 closes = change.given_up
                 work.open(change.number, change.action, change.owner)  # type: ignore[arg-type]
-                if rounds == session[0]:
-                    item, seal = self._session(*session)
-                    puts.append(item)
-                    sessions ^= seal
                 rounds, given_up = change.number + 1, change.lost
             if closes is not None:
                 work.close(closes)
@@ -454,6 +485,24 @@ class _Encoding:
             self.drops.append((DECISION, number))
         self._decisions ^= self._codec.decision(number, action, owner)[1]
         self._many -= 1
+
+    def observe(self, block: Rows) -> int:
+        """Rows whose decisions never waited, each as `Records._row` has it; all seals combined."""
+        codec, kept, combined = self._codec, block.kept, 0
+        actions, rewards = block.actions.astype(F8, copy=False).tobytes(), block.rewards.tolist()
+        width = len(actions) // max(1, len(rewards))
+        for at, reward in enumerate(rewards):
+            row = block.row + at
+            if row in kept:
+                item, seal = codec.held_row(row, kept[row])
+            else:
+                action = actions[at * width : (at + 1) * width]
+                item, seal = codec.seal(ROW, row, _ROW.pack(block.number + at, reward) + action)
+            self.puts.append(item)
+            combined ^= seal
+        for digest, record in block.counts.items():
+            self.count(Count(digest, record))
+        return combined
 
     def count(self, count: Count) -> None:
         """A person has another count."""
