@@ -6,12 +6,13 @@ DEVELOP := .venv/.develop
 BENCH := .venv/.bench
 DATA := .venv/.data
 CLUSTER := .venv/.cluster
+CUDA := .venv/.cuda
 SERVE := .venv/.serve
 DOCS := .venv/.docs
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
   --disable-pip-version-check --editable
 
-.PHONY: api demo dist docs serve test test-browser test-wheel test-nightly test-cluster test-data lint format bench bench-kernels prospects real-data clean
+.PHONY: api demo dist docs serve test test-browser test-wheel test-nightly test-cluster test-data test-gpu lint format bench bench-kernels prospects real-data clean
 
 demo: $(USE)
 	$(BIN)/discreet demo
@@ -31,6 +32,9 @@ test-cluster: $(CLUSTER)
 test-browser: $(DEVELOP)
 	tests/service/browser/install.sh
 	$(BIN)/pytest -m browser -q tests/service/browser
+
+test-gpu: $(CUDA)
+	$(BIN)/pytest -m gpu -q tests/simulation
 
 test-data: $(DEVELOP) $(DATA) $(DOCS)
 	$(BIN)/pytest -m data -q tests/test_tutorial.py tests/test_notebooks.py tests/benchmarks
@@ -103,6 +107,10 @@ $(DATA): $(USE)
 $(CLUSTER): $(DEVELOP)
 	$(INSTALL) '.[dask,ray]'
 	@touch $(CLUSTER)
+
+$(CUDA): $(DEVELOP)
+	$(INSTALL) '.[cuda]'
+	@touch $(CUDA)
 
 clean:
 	rm -rf .venv demo build dist site service-data service-data.witness

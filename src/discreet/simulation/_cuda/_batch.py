@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.simulation._cuda._plan import ADDRESSES, SMALL_DIM, F64, Plan, Shape, seed_numbers
+from discreet.simulation._cuda._plan import ADDRESSES, F64, SMALL_DIM, Plan, Shape, seed_numbers
 
 _SCALARS = 5  # of a replicate's state; see rounds.cu
 _FEW, _SOME = 24, 150  # replicates for each processor up to which 32 and 4 lanes are fastest
@@ -50,9 +50,6 @@ class Device(Protocol):
 
     def compiled(self, macros: dict[str, int]) -> Any:  # noqa: ANN401  # its own type
         """The kernel for one shape."""
-
-    def prepare(self, shapes: Sequence[dict[str, int]]) -> None:
-        """Compile for several shapes at the same time."""
 
     def put(self, array: NDArray[Any]) -> Buffer:
         """A copy on the device."""

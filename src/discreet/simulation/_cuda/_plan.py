@@ -4,6 +4,7 @@ All that depends on public numbers alone is worked out here, by the package's ow
 there is a release, the filter's gains, how much noise a release holds, the numbers of tilts.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -21,7 +22,7 @@ from discreet.kernels import _sums as sums
 from discreet.kernels import _windows as windows
 from discreet.release.policies import PosteriorUCB, Thompson
 from discreet.simulation._simulate import Simulation, streams
-from discreet.simulation.environments import Environment, World
+from discreet.simulation.environments import World
 
 F64 = NDArray[np.float64]
 F32 = NDArray[np.float32]
@@ -44,8 +45,12 @@ _NUMBERS = (
 )
 _COUNTS = ("last", "levels", "idle", "halvings", "groups", "buffers", "first_due")
 ADDRESSES = {
-    **{"checkpoints": "i64", "releases": "double", "tilts": "float"},
-    **{"band": "float", "mixture": "double", "spread": "float"},
+    "checkpoints": "i64",
+    "releases": "double",
+    "tilts": "float",
+    "band": "float",
+    "mixture": "double",
+    "spread": "float",
 }
 SETTING = np.dtype(
     [(name, np.float64) for name in _NUMBERS]
@@ -193,6 +198,11 @@ def _shape(simulation: Simulation, world: World) -> Shape:
         world.arrays.drift.kind == arms.STILL, "device", "is 'cuda', where no world drifts; use cpu"
     )
     _require(
+        world.arrays.kind in {arms.SAME, arms.BAND, arms.CLUSTERS},
+        "device",
+        "is 'cuda', where no recorded world is played; use cpu",
+    )
+    _require(
         mechanism.sharing.kind != sums.MATRIX,
         "device",
         "is 'cuda', where noise is not shared through a matrix written out; use cpu",
@@ -222,11 +232,19 @@ def _fields(simulation: Simulation, world: World) -> dict[str, float]:
     mechanism, policy, arrays = simulation.mechanism, simulation.policy, world.arrays
     sharing, law, band = mechanism.sharing, mechanism.law, arrays.band
     found = {
-        **{"scale": law.scale, "moment_scale": law.moment_scale, "dof": law.dof},
-        **{"reward_std": arrays.reward_std, "reward_bound": arrays.reward_bound},
-        **{"top": band.top, "low": band.low, "high": band.high},
-        **{"levels": sharing.levels, "idle": sharing.idle, "groups": arrays.groups.number},
-        **{"buffers": len(sharing.decays), "first_due": mechanism.schedule.after(0)},
+        "scale": law.scale,
+        "moment_scale": law.moment_scale,
+        "dof": law.dof,
+        "reward_std": arrays.reward_std,
+        "reward_bound": arrays.reward_bound,
+        "top": band.top,
+        "low": band.low,
+        "high": band.high,
+        "levels": sharing.levels,
+        "idle": sharing.idle,
+        "groups": arrays.groups.number,
+        "buffers": len(sharing.decays),
+        "first_due": mechanism.schedule.after(0),
     }
     if isinstance(policy, PosteriorUCB):
         known = mechanism.posterior_terms._asdict()
@@ -244,7 +262,10 @@ def _fields(simulation: Simulation, world: World) -> dict[str, float]:
 
 def _release_tables(simulation: Simulation, shape: Shape, rounds: int) -> dict[str, NDArray[Any]]:
     """A row for each release, and the normals of its tilts."""
-    nothing = {"releases": np.zeros((1, COLUMNS)), "tilts": np.zeros(1, np.float32)}
+    nothing: dict[str, NDArray[Any]] = {
+        "releases": np.zeros((1, COLUMNS)),
+        "tilts": np.zeros(1, np.float32),
+    }
     if not shape.tabled:
         return nothing
     mechanism, policy = simulation.mechanism, simulation.policy
@@ -284,7 +305,7 @@ def _amounts(simulation: Simulation, shape: Shape, times: I64) -> F64:
         at = np.minimum(np.searchsorted(table.numbers, numbers), len(table.numbers) - 1)
         spreads, log_tail[:] = table.norms[at], table.log_tails[at]
         if shape.sharing == sums.WINDOWS:
-            heaviest[:] = [windows.largest_weight(known, timing, n) for n in numbers]
+            heaviest[:] = [windows.largest_weight(known, timing, int(n)) for n in numbers]
         spreads = spreads / heaviest
         reach[:] = spreads * law.scale * table.reaches[at]
     elif shape.sharing == sums.WINDOWS:
@@ -327,11 +348,14 @@ def seed_numbers(found: Plan, seed: int) -> tuple[U64, F32]:
 
     Both are those of `run_seed`.
     """
-    return _seed_numbers(found.simulation.environment, seed)
+    environment: Any = found.simulation.environment
+    if isinstance(environment, Hashable):
+        return _seed_numbers(environment, seed)
+    return _seed_numbers.__wrapped__(environment, seed)
 
 
 @lru_cache(maxsize=2**17)  # settings mostly differ in other things than the world
-def _seed_numbers(environment: Environment, seed: int) -> tuple[U64, F32]:
+def _seed_numbers(environment: Any, seed: int) -> tuple[U64, F32]:  # noqa: ANN401  # an Environment
     world_seed, noise_seed, policy_seed = streams(seed)
     world = environment.start(world_seed)
     states = (world.state, random.seed_state(noise_seed), random.seed_state(policy_seed))
@@ -340,11 +364,12 @@ def _seed_numbers(environment: Environment, seed: int) -> tuple[U64, F32]:
 
 def _world_memory(world: World) -> F32:
     arrays = world.arrays
+    known: list[NDArray[Any]]
     if arrays.kind == arms.SAME:
         means = arrays.means.astype(np.float32)
-        known = (arrays.actions.ravel(), means, means.max(keepdims=True))
+        known = [arrays.actions.ravel(), means, means.max(keepdims=True)]
     elif arrays.kind == arms.CLUSTERS:
-        known = (arrays.groups.centres.ravel(), arrays.theta)
+        known = [arrays.groups.centres.ravel(), arrays.theta]
     else:
-        known = (arrays.theta,)
+        known = [arrays.theta]
     return np.concatenate(known).astype(np.float32)

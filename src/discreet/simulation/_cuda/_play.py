@@ -3,8 +3,10 @@
 Between the parts of a run an interrupt is heard and progress is told.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,11 +41,13 @@ def play(
     total = sum(len(part.seeds) * part.plan.rounds for part in wanted)
     most, finished = _MOST * device.processors, 0.0
     waiting, under_way = _grouped(wanted, most), list[_UnderWay]()
-    device.prepare([group.macros(device) for group in waiting])
+    compiling = _Compiling(device, waiting)
     while waiting or under_way:
         held = sum(one.batch.replicates for one in under_way)
-        if waiting and (not under_way or held + waiting[0].replicates <= most):
-            under_way.append(_UnderWay(device, waiting.pop(0)))
+        group = compiling.next_of(waiting)
+        if group is not None and (not under_way or held + group.replicates <= most):
+            waiting.remove(group)
+            under_way.append(_UnderWay(device, group))
         for one in list(under_way):
             if one.batch.busy():
                 continue
@@ -59,7 +63,7 @@ def play(
         time.sleep(_PAUSE)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class _Group:
     """Seeds of settings of one shape, and the places of those settings in what is wanted."""
 
@@ -74,10 +78,28 @@ class _Group:
     def rounds(self) -> int:
         return max(part.plan.rounds for part in self.parts)
 
-
     def macros(self, device: Device) -> dict[str, int]:
         shape = self.parts[0].plan.shape
         return macros(shape, lanes_for(shape, self.replicates, device.processors))
+
+
+class _Compiling:
+    """Compiles for all groups in threads, so that the first need not wait for the last."""
+
+    def __init__(self, device: Device, groups: Sequence[_Group]) -> None:
+        threads = ThreadPoolExecutor(max(1, min(len(groups), os.cpu_count() or 1)))
+        self._pending = {
+            group: threads.submit(device.compiled, group.macros(device)) for group in groups
+        }
+        threads.shutdown(wait=False)
+
+    def next_of(self, waiting: Sequence[_Group]) -> _Group | None:
+        """The first group that can be played, if any; an error of its compiler is raised."""
+        for group in waiting:
+            if self._pending[group].done():
+                self._pending[group].result()
+                return group
+        return None
 
 
 class _UnderWay:

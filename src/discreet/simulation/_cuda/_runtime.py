@@ -3,9 +3,6 @@
 What is compiled is kept in CuPy's cache on disk.
 """
 
-import os
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -98,11 +95,6 @@ class Gpu:
             module = self._cupy.RawModule(code=source(), options=options)
             self._kernels[key] = module.get_function("play")
         return self._kernels[key]
-
-    def prepare(self, shapes: Sequence[dict[str, int]]) -> None:
-        """Compile for several shapes at the same time."""
-        with ThreadPoolExecutor(max(1, min(len(shapes), os.cpu_count() or 1))) as threads:
-            list(threads.map(self.compiled, shapes))
 
     def put(self, array: NDArray[Any]) -> _Buffer:
         """A copy on the device."""

@@ -15,8 +15,7 @@
 // DIM, ACTIONS: features, and actions in a decision set. LANES, BLOCK: threads for each replicate, and
 // for each block. RULE: how a release becomes a choice. SHARING, WORLD: as in `kernels._sums` and
 // `kernels._arms`. WISHART, SAMPLING, EVERY_ROUND: 0 or 1.
-
-enum { RADIUS, WIDTH, POSTERIOR };
+enum { RADIUS, WIDTH, POSTERIOR };  // RULE; and below SHARING and WORLD
 enum { NO_NOISE, TREE, BUFFERS, MATRIX, WINDOWS };
 enum { SAME, BAND, CLUSTERS };
 #define BIG (DIM > 8)                            // a block for each replicate, arrays in shared memory
@@ -25,7 +24,6 @@ enum { SAME, BAND, CLUSTERS };
 #define REPLICATES_A_BLOCK (BLOCK / LANES)
 #define COLUMN (BIG ? (DIM + 3) / 4 * 4 : DIM)   // a column of a factor, in whole vectors of four
 #define TOGETHER (BIG && ACTIONS >= 2 * LANES ? 2 : 1)  // actions that a lane scores at a time
-
 #define PAIRS (WORLD == CLUSTERS ? (DIM + 1) / 2 : DIM / 2)
 #define ACTION_WORDS (PAIRS < 2 ? 2 : PAIRS)
 #define ROUND_WORDS (2 + ACTIONS * ACTION_WORDS)
@@ -34,13 +32,9 @@ enum { SAME, BAND, CLUSTERS };
 
 // Draw the next noise before choosing, which does not wait for it; with one lane, registers are short.
 #define EARLY (EVERY_ROUND && SHARING == TREE && LANES > 1)
-
-#define TILTS 16
-#define BAND_CELLS 128
-#define SHIFTS 16  // candidates for the shift, and the largest over the smallest
+enum { TILTS = 16, SHIFTS = 16 };  // shifts: as in `kernels._width`, and so is their span
 #define SPAN 4.0
-#define LEAST_KNOWN 0.01
-
+#define LEAST_KNOWN 0.01  // of some direction, or all choices are uniform
 #if LANES == 1
 #define ROOM(type, name, count) type name[count]
 #else
@@ -48,13 +42,11 @@ enum { SAME, BAND, CLUSTERS };
     __shared__ __align__(16) type name##_of_all[REPLICATES_A_BLOCK][count]; \
     type* const name = name##_of_all[place.group]
 #endif
-
 #if LANES > 1 && BIG  // shared memory is short: what is seldom used is in the device's
 #define FAR_ROOM(type, name, count, offset) type* const name = state + place.replicate * STATE + (offset)
 #else
 #define FAR_ROOM(type, name, count, offset) ROOM(type, name, count)
 #endif
-
 #define DEVICE static __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
 #if BIG || LANES > 1
@@ -69,7 +61,6 @@ enum { SAME, BAND, CLUSTERS };
 // What is kept of a replicate from one launch to the next: two packed sums, and these.
 enum { REGRET, ROUND, NUMBER, NEXT_DUE, CHECKPOINT, SCALARS };
 #define STATE (2 * PACKED + SCALARS + (BIG ? PACKED + 2 * DIM * DIM : 0))  // the rest is room to work in
-
 // ---- lanes
 struct Place {
     i64 replicate, replicates;
@@ -105,10 +96,8 @@ struct Place {
 DEVICE Place find_place(i64 replicates) {
     Place place;
     i64 thread = (i64)blockIdx.x * BLOCK + threadIdx.x;
-    place.replicates = replicates;
-    place.replicate = thread / LANES;
-    place.lane = threadIdx.x % LANES;
-    place.group = threadIdx.x / LANES;
+    place.replicate = thread / LANES, place.replicates = replicates;
+    place.lane = threadIdx.x % LANES, place.group = threadIdx.x / LANES;
     int first = (threadIdx.x % 32) / LANES * LANES;
     place.mask = LANES >= 32 ? 0xffffffffu : ((1u << (LANES % 32)) - 1u) << first;
 #if LANES > 1
@@ -121,7 +110,6 @@ DEVICE Place find_place(i64 replicates) {
 #endif
     return place;
 }
-
 #if LANES > 1
 // The largest whole number of all lanes.
 DEVICE unsigned largest(const Place& place, unsigned value) {
@@ -136,7 +124,7 @@ DEVICE unsigned largest(const Place& place, unsigned value) {
     return value;
 }
 
-// Whole numbers in the order of floating-point ones, none of them 0.
+// Whole numbers in the order of floating-point ones.
 DEVICE unsigned ordered(float value) {
     unsigned bits = __float_as_uint(value);
     return bits >> 31 ? ~bits : bits | 0x80000000u;
@@ -156,7 +144,6 @@ DEVICE int winner(const Place& place, float score, int action) {
 DEVICE float largest(const Place&, float value) { return value; }
 DEVICE int winner(const Place&, float, int action) { return action; }
 #endif
-
 // ---- random numbers
 struct Stream { u64 position, stride; };
 
@@ -172,10 +159,8 @@ DEVICE u64 word_at(Stream stream, u64 place) {
 
 // Uniform in (0, 1], from 32 bits.
 DEVICE float uniform(unsigned bits) { return ((float)bits + 0.5f) * 2.3283064e-10f; }
-
 // Uniform in (0, 1), from 52 bits.
 DEVICE double exact_uniform(u64 word) { return ((double)(word >> 12) + 0.5) * 2.220446049250313e-16; }
-
 // Two standard normals: by Box and Muller, from 32 bits of radius and 32 of angle.
 DEVICE void normals(u64 word, float& first, float& second) {
     float radius = sqrtf(-2.0f * __logf(uniform((unsigned)(word >> 32))));
@@ -201,7 +186,6 @@ DEVICE float chi(Stream stream, u64 place, float dof, float z, unsigned bits) {
     }
     return (1.0f + step) * sqrtf(2.0f * offset * (1.0f + step));
 }
-
 // ---- decision sets
 struct World {
     const Setting* setting;
@@ -264,10 +248,9 @@ DEVICE float band_action(const World& world, int action, float* x) {
         __sincosf(angle, &sine, &cosine);
         x[1 + 2 * pair] = radius * cosine;
         square += x[1 + 2 * pair] * x[1 + 2 * pair];
-        if (2 + 2 * pair < DIM) {
-            x[2 + 2 * pair] = radius * sine;
-            square += x[2 + 2 * pair] * x[2 + 2 * pair];
-        }
+        if (2 + 2 * pair >= DIM) continue;
+        x[2 + 2 * pair] = radius * sine;
+        square += x[2 + 2 * pair] * x[2 + 2 * pair];
     }
     float z = action == world.special ? (float)world.setting->top : band_product(world, action, left);
     float scale = sqrtf(1.0f - z * z) * rsqrtf(square);
@@ -308,7 +291,6 @@ DEVICE double draw_reward(const Setting& setting, u64 word, float mean) {
     double value = mean + setting.reward_std * normal(word);
     return fmin(fmax(value, -setting.reward_bound), setting.reward_bound);
 }
-
 // ---- releases
 // Standard deviation of a Gaussian draw's entry.
 DEVICE double deviation(const Setting& setting, int row, int column) {
@@ -382,8 +364,8 @@ DEVICE void make_release(const Place& place, const Setting& setting, Stream stre
             double draw = deviation(setting, row, column)
                           * normal(word_at(stream, (u64)number * PACKED + entry));
             if (SHARING == BUFFERS) {
-                for (i64 j = 0; j < count; j++) draw -= setting.mixture[count + j]
-                            * place.of(kept, kept_size, j * PACKED + entry);
+                for (i64 j = 0; j < count; j++)
+                    draw -= setting.mixture[count + j] * place.of(kept, kept_size, j * PACKED + entry);
                 for (i64 j = 0; j < count; j++) {
                     double& buffer = place.of(kept, kept_size, j * PACKED + entry);
                     buffer = setting.mixture[j] * buffer + draw;
@@ -407,15 +389,12 @@ DEVICE void make_release(const Place& place, const Setting& setting, Stream stre
     }
     place.sync();
 }
-
 // ---- linear algebra
 // What a choice is made by: w = L^-1 x or w = basis^T x, and an action's score is
 // weights.w + bonus * sqrt(sum spread w^2), plus bonus * sqrt(sum lean w^2) with RULE WIDTH.
 struct Decision {
     float* lower;  // entry (i, j) of the factor at j * COLUMN + i; WIDTH: of the basis
-    float* weights;
-    float* spread;  // RADIUS, POSTERIOR: the reciprocals of D
-    float* lean;
+    float *weights, *spread, *lean;  // spread, unless WIDTH: the reciprocals of D
     float bonus, dither, share;
     bool flat;  // nothing is known yet and all actions are alike
 };
@@ -496,11 +475,8 @@ DEVICE double factor_once(const Place& place, const double* packed, double scale
 DEVICE double factor(const Place& place, const double* packed, double scale, double shift,
                      double floor, double* work, Decision& made) {
     double log_det = factor_once(place, packed, scale, shift, work, made);
-    double lift = floor;
-    for (int turn = 0; turn < 1100 && !(log_det == log_det); turn++) {
+    for (double lift = floor; !(log_det == log_det) && lift < 1e300; lift *= 2.0)
         log_det = factor_once(place, packed, scale, shift + lift, work, made);
-        lift *= 2.0;
-    }
     return log_det;
 }
 
@@ -517,7 +493,7 @@ DEVICE void diagonalise(const Place& place, double* matrix, double* vectors) {
             UNROLL_SMALL for (int q = p + 1; q < DIM; q++) off += matrix[p * DIM + q] * matrix[p * DIM + q];
         }
         if (off <= 1e-29 * on) break;
-        UNROLL_SMALL for (int p = 0; p < DIM; p++) {
+        UNROLL_SMALL for (int p = 0; p < DIM; p++)
             UNROLL_SMALL for (int q = p + 1; q < DIM; q++) {
                 double across = matrix[p * DIM + q];
                 double first = matrix[p * DIM + p], second = matrix[q * DIM + q];
@@ -542,11 +518,9 @@ DEVICE void diagonalise(const Place& place, double* matrix, double* vectors) {
                 }
                 place.sync();
             }
-        }
     }
     place.sync();
 }
-
 // ---- from a release to a decision
 struct Work { double *packed, *matrix, *vectors, *values, *along; };
 
@@ -584,10 +558,12 @@ DEVICE void decide_by_width(const Place& place, const Setting& setting, const do
         least = fmin(least, work.matrix[i * DIM + i]);
     }
     bool known = true;
-    for (int i = 0; i < DIM; i++) known &= norm * work.matrix[i * DIM + i] >= sqrt(square * work.values[i]);
-    double empty = setting.variance * reach + floor + prior;  // as in `smallest_shift`
-    double blank = 2.0 * public_[LOG_TAIL] + DIM * log(empty / prior), half = 0.5 * blank * setting.variance / norm;
-    double tried = reach + fmax(reach, (half + sqrt(half * half + blank * empty)) / norm) + fmax(0.0, -least - reach);
+    for (int i = 0; i < DIM; i++)
+        known &= norm * work.matrix[i * DIM + i] >= sqrt(square * work.values[i]);
+    double empty = setting.variance * reach + floor + prior;  // from here on as in `smallest_shift`
+    double blank = 2.0 * public_[LOG_TAIL] + DIM * log(empty / prior);
+    double half = 0.5 * blank * setting.variance / norm, enough = half + sqrt(half * half + blank * empty);
+    double tried = reach + fmax(reach, enough / norm) + fmax(0.0, -least - reach);
     double factor = exp(log(SPAN) / (SHIFTS - 1)), best = 1e300, shift = 0.0;
     for (int candidate = 0; candidate < SHIFTS && !known; candidate++) {
         double variance = 0.0, lean = 0.0;
@@ -598,8 +574,7 @@ DEVICE void decide_by_width(const Place& place, const Setting& setting, const do
         }
         double width = sqrt(square * variance) + tried * norm * sqrt(lean);
         if (width < best) shift = tried;
-        best = fmin(best, width);
-        tried *= factor;
+        best = fmin(best, width), tried *= factor;
     }
     UNROLL for (int i = BIG ? place.lane : 0; i < DIM; i += BIG ? LANES : 1) {
         double inverse = 1.0 / (work.matrix[i * DIM + i] + shift), along = 0.0, lean = shift * norm * inverse;
@@ -615,14 +590,14 @@ DEVICE void decide_by_width(const Place& place, const Setting& setting, const do
     place.sync();
 }
 
-// `kernels._posterior.above_zero`.
 DEVICE double above_zero(double value, double std) {
     double at = value / std;
+    if (std == 0.0) return fmax(value, 0.0);
     if (at < -8.0) return std / -at;
     return value + std * 0.3989422804014327 * exp(-0.5 * at * at) / (0.5 * erfc(-0.7071067811865476 * at));
 }
 
-// `kernels._posterior.floor_of`, with one block.
+// `kernels._posterior.above_zero` above, and `floor_of` with one block.
 DEVICE double floor_of(const Setting& setting, double gram_std, double moment_std, double prior) {
     double square = fmin(setting.theta_norm * setting.theta_norm, prior * DIM);
     return moment_std * moment_std + (1.0 + 1.0 / DIM) * square * gram_std * gram_std;
@@ -638,10 +613,8 @@ DEVICE double through_noise(const Place& place, const Setting& setting, const do
     diagonalise(place, work.matrix, work.vectors);
     double mean = 0.0, square = 0.0, sum = 0.0;
     for (int i = 0; i < DIM; i++) mean += work.matrix[i * DIM + i] / DIM;
-    for (int i = 0; i < DIM; i++) {
-        double apart = work.matrix[i * DIM + i] - mean;
-        square += apart * apart;
-    }
+    for (int i = 0; i < DIM; i++)
+        square += (work.matrix[i * DIM + i] - mean) * (work.matrix[i * DIM + i] - mean);
     double by_noise = 2.0 * gram_std * gram_std * (DIM * (DIM + 1) / 2 - 1);
     double gathered = square > by_noise ? 1.0 - by_noise / square : 0.0;
     for (int i = place.lane; i < DIM; i += LANES) {
@@ -652,7 +625,7 @@ DEVICE double through_noise(const Place& place, const Setting& setting, const do
     }
     place.sync();
     for (int i = 0; i < DIM; i++) sum += values[i];
-    double shrink = fmin(1.0, public_[WEIGHT] * setting.square / sum);
+    double shrink = gram_std > 0.0 ? fmin(1.0, public_[WEIGHT] * setting.square / sum) : 1.0;
     double best = -1e300, prior = setting.prior, tried = setting.prior;
     for (int halving = 0; halving <= (int)setting.halvings; halving++, tried *= 0.5) {
         double likelihood = -halving, floor = floor_of(setting, gram_std, moment_std, tried);
@@ -719,13 +692,10 @@ DEVICE void decide(const Place& place, const Setting& setting, const double* tot
             made.weights[i] = made.spread[i] = 0.0f;
             made.lean[i] = (float)(setting.theta_norm * setting.theta_norm);
         }
-        made.bonus = (float)setting.optimism;
-        made.share = 1.0f;
-        made.dither = 0.0f;
+        made.bonus = (float)setting.optimism, made.share = 1.0f, made.dither = 0.0f;
         place.sync();
     }
 }
-
 // ---- choosing
 // Turns a vector from the package's axes to ours, where theta is the first of them.
 DEVICE void turn(const Place& place, const World& world, float* x) {
@@ -747,13 +717,7 @@ DEVICE void tilt_normals(const Setting& setting, i64 number, int which, float* x
     } else {
         const u64 stride = 0x9E3779B97F4A7C15ull;
         u64 position = mixed((u64)(number * TILTS + which / 2) * stride);
-        UNROLL for (int i = 0; i < DIM; i += 2) {
-            float first, second;
-            position += stride;
-            normals(mixed(position), first, second);
-            x[i] = first;
-            if (i + 1 < DIM) x[i + 1] = second;
-        }
+        UNROLL for (int i = 0; i < DIM; i++) x[i] = normal(mixed(position += stride));
     }
 }
 
@@ -773,11 +737,9 @@ DEVICE void round_weights(const Place& place, const Setting& setting, const Worl
             weights[j] += sign * made.spread[j] * x[j];
         }
     }
-    if (SAMPLING) {
-        UNROLL for (int i = 0; i < DIM; i++) {
-            float width = sqrtf(made.spread[i]) + (RULE == WIDTH ? sqrtf(made.lean[i]) : 0.0f);
-            weights[i] += made.bonus * width * normal(word_at(policy, from + 3 + i));
-        }
+    UNROLL for (int i = 0; i < DIM && SAMPLING; i++) {
+        float width = sqrtf(made.spread[i]) + (RULE == WIDTH ? sqrtf(made.lean[i]) : 0.0f);
+        weights[i] += made.bonus * width * normal(word_at(policy, from + 3 + i));
     }
 }
 
@@ -810,10 +772,8 @@ DEVICE void score(const Decision& made, const float* weights, const float (&acti
         scores[one] += made.bonus * (sqrtf(square[one]) + (RULE == WIDTH ? sqrtf(lean[one]) : 0.0f));
 }
 
-struct Chosen {
-    int action;
-    float mean, best;  // mean rewards: of the choice, and of the best action
-};
+// A choice, its mean reward, and that of the best action.
+struct Chosen { int action; float mean, best; };
 
 // Scores this lane's actions, and finds the best of all lanes'. Fills x with it.
 DEVICE Chosen choose(const Place& place, const Setting& setting, const World& world, Stream policy,
@@ -823,16 +783,14 @@ DEVICE Chosen choose(const Place& place, const Setting& setting, const World& wo
     if (RULE == POSTERIOR && made.share > 0.0f && exact_uniform(word_at(policy, from)) < made.share)
         forced = (int)(((word_at(policy, from + 2) >> 32) * ACTIONS) >> 32);
     float weights[DIM], top = -1e30f, mean = 0.0f, best = -1e30f;
+    float own[DIM];
     int action = ACTIONS;
     if (forced < 0) round_weights(place, setting, world, policy, number, made, weights);
-    float own[DIM];
     for (int k = place.lane; k < ACTIONS; k += TOGETHER * LANES) {
-        if (WORLD != CLUSTERS && forced >= 0 && k != forced
-            && !(TOGETHER == 2 && k + LANES == forced)) continue;
+        if (WORLD != CLUSTERS && forced >= 0 && k != forced && k + (TOGETHER - 1) * LANES != forced) continue;
         float tried[TOGETHER][DIM], means[TOGETHER], scores[TOGETHER];
         UNROLL for (int one = 0; one < TOGETHER; one++) {
-            int here = min(k + one * LANES, ACTIONS - 1);
-            means[one] = make_action(place, world, here, tried[one]);
+            means[one] = make_action(place, world, min(k + one * LANES, ACTIONS - 1), tried[one]);
             if (WORLD == CLUSTERS) best = fmaxf(best, means[one]);
         }
         if (forced < 0) score(made, weights, tried, scores);
@@ -840,33 +798,23 @@ DEVICE Chosen choose(const Place& place, const Setting& setting, const World& wo
             scores[one] = k + one * LANES == forced ? 1.0f : 0.0f;
         UNROLL for (int one = 0; one < TOGETHER; one++) {
             if (k + one * LANES >= ACTIONS || !(scores[one] > top)) continue;
-            top = scores[one];
-            mean = means[one];
-            action = k + one * LANES;
+            top = scores[one], mean = means[one], action = k + one * LANES;
             UNROLL for (int i = 0; i < DIM && !BIG; i++) own[i] = tried[0][i];
         }
     }
     Chosen chosen;
     chosen.action = winner(place, top, action);
-    if (WORLD == BAND) best = (float)setting.top;
-    if (WORLD == SAME) best = place.of(world.memory, world.size, (DIM + 1) * ACTIONS);
-    chosen.best = WORLD == CLUSTERS ? largest(place, best) : best;
+    chosen.best = WORLD == CLUSTERS ? largest(place, best) : WORLD == BAND ? (float)setting.top
+                  : place.of(world.memory, world.size, (DIM + 1) * ACTIONS);
     if (BIG && chosen.action % LANES == place.lane) mean = make_action(place, world, chosen.action, own);
-#if LANES == 1
-    UNROLL for (int i = 0; i < DIM; i++) x[i] = own[i];
-    chosen.mean = mean;
-#else
     place.sync();
-    if (chosen.action % LANES == place.lane) {
-        UNROLL for (int i = 0; i < DIM; i++) x[i] = own[i];
-        x[DIM + 1] = mean;
-    }
+    UNROLL for (int i = 0; i < DIM; i++)
+        if (chosen.action % LANES == place.lane) x[i] = own[i];
+    if (chosen.action % LANES == place.lane) x[DIM] = mean;
     place.sync();
-    chosen.mean = x[DIM + 1];
-#endif
+    chosen.mean = x[DIM];
     return chosen;
 }
-
 // ---- the loop
 extern "C" __global__ void __launch_bounds__(BLOCK, LANES == 1 ? 512 / BLOCK : 1) play(
     const Setting* __restrict__ settings, const int* __restrict__ setting_of,
@@ -879,7 +827,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK, LANES == 1 ? 512 / BLOCK : 1
     const u64* own = streams + 6 * place.replicate;
     Stream noise = {own[2], own[3]}, policy = {own[4], own[5]};
     World world = {&setting, memory, memory_size, {own[0], own[1]}, 0, 0};
-
     FAR_ROOM(double, total, PACKED, PACKED);
     FAR_ROOM(double, packed, RULE == POSTERIOR ? PACKED : 1, 2 * PACKED + SCALARS);
     FAR_ROOM(double, matrix, RULE == RADIUS ? 1 : DIM * DIM, 3 * PACKED + SCALARS);
@@ -888,7 +835,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, LANES == 1 ? 512 / BLOCK : 1
     ROOM(double, values, DIM);
     ROOM(double, along, DIM);
     ROOM(float, factors, WISHART ? 2 * PACKED : 1);
-    ROOM(float, x, DIM + 2);
+    ROOM(float, x, DIM + 1);
 #if BIG
     ROOM(float, lower, DIM * COLUMN);
     ROOM(float, weights, DIM);
@@ -900,15 +847,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK, LANES == 1 ? 512 / BLOCK : 1
     Work work = {RULE == POSTERIOR ? packed : scratch, matrix, vectors, values, along};
     Decision made = {lower, weights, spread, lean, 0.0f, 0.0f, 0.0f, false};
 
-    double scalars[SCALARS], sums[SLOTS], shown[SHARING == TREE ? SLOTS : 1];
+    double sums[SLOTS], shown[SHARING == TREE ? SLOTS : 1], scalars[SCALARS];
     for (int i = 0; i < SCALARS; i++) scalars[i] = place.of(state, STATE, 2 * PACKED + i);
     place.each([&](int slot, int entry, int, int) {
         sums[slot] = place.of(state, STATE, entry);
         total[entry] = place.of(state, STATE, PACKED + entry);
     });
-    i64 round = (i64)scalars[ROUND], number = (i64)scalars[NUMBER];
-    i64 due = (i64)scalars[NEXT_DUE], at = (i64)scalars[CHECKPOINT];
     double regret = scalars[REGRET];
+    i64 round = scalars[ROUND], number = scalars[NUMBER], due = scalars[NEXT_DUE], at = scalars[CHECKPOINT];
     if (round == 0) {
         due = setting.first_due;
         if (SHARING == TREE) tree_noise(place, setting, noise, kept, kept_size, 0, factors, shown);
@@ -917,14 +863,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK, LANES == 1 ? 512 / BLOCK : 1
     place.sync();
     decide(place, setting, total, round, number, work, scratch, made);
     i64 stop = min(round + rounds, setting.last), next = setting.checkpoints[at];
-
     while (round < stop) {
         open_round(world, round);
         u64 coin = word_at(world.stream, (u64)round * ROUND_WORDS);
         if (EARLY) tree_noise(place, setting, noise, kept, kept_size, number + 1, factors, shown);
         Chosen chosen = choose(place, setting, world, policy, number, made, x);
         double reward = draw_reward(setting, coin, chosen.mean);
-        regret += (double)chosen.best - (double)chosen.mean;
+        regret += (double)chosen.best - chosen.mean;
         place.each([&](int slot, int, int row, int column) {
             sums[slot] += (row == DIM ? reward : (double)x[row]) * (double)x[column];
         });

@@ -1,0 +1,36 @@
+"""On a GPU: lanes share the work of a replicate, and the result is that of one lane."""
+
+import numpy as np
+import pytest
+from test_gpu_source import CASES, CHECKPOINTS, FAR, MORE_CASES, ROUNDS, VARIANTS, simulation
+
+from discreet.simulation import run_seed, simulate
+from discreet.simulation._cuda._batch import Batch, Replicates
+from discreet.simulation._cuda._plan import plan
+from discreet.simulation._cuda._runtime import Gpu
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("lanes", [1, 4, 32])
+@pytest.mark.parametrize("name", [*CASES, *MORE_CASES])
+def test_regret_is_that_of_the_package_whatever_the_lanes(name: str, lanes: int) -> None:
+    world, policy = {**CASES, **MORE_CASES}[name]
+    what = simulation(VARIANTS.get(name, name), world, policy)
+    made = plan(what, CHECKPOINTS)
+    seeds = range(5_000, 9_000)
+    parts = [Replicates(plan=made, seeds=seeds)]
+    batch = Batch(Gpu(), parts, lanes if made.shape.dim <= 8 else 0)
+    batch.advance(100)
+    batch.advance(ROUNDS)
+    found = batch.regrets()[0]
+    known = np.array([run_seed(what, seed, CHECKPOINTS) for seed in range(500)])
+    apart = found.mean(axis=0) - known.mean(axis=0)
+    error = np.hypot(*(one.std(axis=0, ddof=1) / np.sqrt(len(one)) for one in (found, known)))
+    assert (np.abs(apart) < FAR * error).all()
+
+
+def test_simulate_gives_an_outcome_for_every_seed() -> None:
+    outcome = simulate(simulation("windows"), seeds=range(100), device="cuda")
+    assert outcome.seeds == list(range(100))
+    assert (outcome.final > 0.0).all()

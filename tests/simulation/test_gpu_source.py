@@ -1,0 +1,201 @@
+"""The GPU's source, compiled for a processor, beside the package: the same law, the same seeds."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from host_device import Host
+from numpy.typing import NDArray
+
+from discreet import Privacy
+from discreet.errors import BackendError, ParameterError
+from discreet.mechanism.variants import calibrate, named
+from discreet.release.policies import UCB, PosteriorUCB, Thompson
+from discreet.simulation import Simulation, run_seed, simulate
+from discreet.simulation._cuda import _runtime as runtime
+from discreet.simulation._cuda._batch import Batch, Replicates, lanes_for
+from discreet.simulation._cuda._plan import DECLARATIONS, Plan, plan
+from discreet.simulation._cuda._play import played
+from discreet.simulation.environments import (
+    GAUSSIAN,
+    Basis,
+    Clusters,
+    Drifting,
+    Environment,
+    Fixed,
+    Sphere,
+)
+
+ROUNDS = 300
+CHECKPOINTS = np.array([1, 10, 100, ROUNDS])
+FAR = 5.5  # standard errors: 4e-8 for each of fewer than 100 comparisons, below 1e-5 together
+SPHERE = Sphere(dim=3, n_actions=5, gap=0.1)
+CASES = {
+    "windows": (SPHERE, None),
+    "tight": (Fixed(dim=3, n_actions=5), None),
+    "gaussian": (SPHERE, None),
+    "wishart": (Basis(dim=3), None),
+    "nonprivate": (Sphere(dim=3, n_actions=5, rewards=GAUSSIAN), None),
+    "LinUCB": (Clusters(dim=3, n_actions=5), UCB()),
+}
+MORE_CASES = {
+    "Thompson": (SPHERE, Thompson()),
+    "many features": (Sphere(dim=9, n_actions=6), UCB()),
+    "windows of many features": (Sphere(dim=10, n_actions=6), None),
+}
+VARIANTS = {
+    "LinUCB": "nonprivate",
+    "Thompson": "gaussian",
+    "many features": "nonprivate",
+    "windows of many features": "windows",
+}
+
+
+def simulation(
+    name: str,
+    world: Environment = SPHERE,
+    policy: PosteriorUCB | UCB | Thompson | None = None,
+    *,
+    tree: str | None = None,
+    rounds: int = ROUNDS,
+) -> Simulation:
+    row = named(name) if tree is None else named(name).with_tree(tree)
+    privacy = Privacy(epsilon=1.0 if name == "wishart" else 20.0, delta=0.1)
+    mechanism = calibrate(
+        row, world.problem, horizon=rounds, privacy=privacy if row.private else None
+    )
+    return Simulation(environment=world, mechanism=mechanism, rounds=rounds, policy=policy)
+
+
+def batch(found: Plan, seeds: range, *parts: int) -> Batch:
+    made = Batch(Host(), [Replicates(plan=found, seeds=seeds)], lanes=1)
+    for rounds in parts:
+        made.advance(rounds)
+    return made
+
+
+@pytest.mark.parametrize(
+    "name", [*CASES, *(pytest.param(name, marks=pytest.mark.nightly) for name in MORE_CASES)]
+)
+def test_regret_is_that_of_the_package_within_chance(name: str) -> None:
+    world, policy = {**CASES, **MORE_CASES}[name]
+    what = simulation(VARIANTS.get(name, name), world, policy)
+    found = batch(plan(what, CHECKPOINTS), range(5_000, 7_000), ROUNDS).regrets()[0]
+    known = np.array([run_seed(what, seed, CHECKPOINTS) for seed in range(500)])
+    apart = found.mean(axis=0) - known.mean(axis=0)
+    error = np.hypot(*(one.std(axis=0, ddof=1) / np.sqrt(len(one)) for one in (found, known)))
+    assert (np.abs(apart) < FAR * error).all()
+
+
+def test_a_run_in_parts_is_the_run_in_one_go() -> None:
+    for name in ("windows", "gaussian"):
+        found = plan(simulation(name), CHECKPOINTS)
+        at_once = batch(found, range(20), ROUNDS).regrets()[0]
+        in_parts = batch(found, range(20), 1, 13, 150, ROUNDS).regrets()[0]
+        np.testing.assert_array_equal(at_once, in_parts)
+        assert at_once.std(axis=0)[-1] > 0.0
+
+
+def shown(found: Plan, seeds: range) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What the last release shows, and the sums of rows since the last that takes them."""
+    made = batch(found, seeds, found.rounds)
+    size = found.shape.packed
+    state = made._arguments[3].read(np.float64, (2 * size + 5, len(seeds)))
+    return state[:size], state[size : 2 * size]
+
+
+def scaled(found: Plan, factor: float) -> Plan:
+    """The same with noise of another scale, which the policy does not know of."""
+    record = found.record.copy()
+    record["scale"] *= factor
+    record["moment_scale"] *= factor
+    return replace(found, record=record)
+
+
+@pytest.mark.parametrize(
+    ("name", "tree"),
+    [("gaussian", "pan-private"), ("gaussian", "covering"), ("tight", None), ("windows", None)],
+)
+def test_noise_has_its_deviation_and_four_percent_more_or_less_is_found(
+    name: str, tree: str | None
+) -> None:
+    # All choices are uniform, so rows do not depend on noise and the difference is noise alone.
+    what = simulation(name, policy=PosteriorUCB(uniform=1.0), tree=tree, rounds=127)
+    found, seeds = plan(what, np.array([127])), range(3_000)
+    rows = shown(scaled(found, 0.0), seeds)[1]
+    column = {"gram": 7, "moment": 8}
+    stds = {key: found.tables["releases"][-1, at] for key, at in column.items()}
+    diagonal = np.array([0, 2, 5])
+    deviations = np.full(found.shape.packed, stds["gram"])
+    deviations[diagonal] *= np.sqrt(2.0)
+    deviations[-3:] = stds["moment"]
+    for factor, alike in ((1.0, True), (0.96, False), (1.04, False)):
+        noise = (shown(scaled(found, factor), seeds)[1] - rows) / deviations[:, None]
+        square = (noise**2).sum()
+        assert (abs(square - noise.size) < FAR * np.sqrt(2 * noise.size)) == alike
+        assert abs(noise.mean()) < FAR / np.sqrt(noise.size) * factor
+
+
+def test_wishart_noise_has_its_mean_and_its_deviation() -> None:
+    what = simulation("wishart", Basis(dim=3), rounds=127)
+    found, seeds = plan(what, np.array([127])), range(4_000)
+    rows, total = shown(found, seeds)
+    law, levels = what.mechanism.law, what.mechanism.levels
+    dof = law.dof * levels
+    diagonal, off = np.array([0, 2, 5]), np.array([1, 3, 4, 6, 7, 8])
+    on = (total - rows)[diagonal] / law.scale
+    across = (total - rows)[off] / law.scale
+    for factor, alike in ((1.0, True), (0.96, False), (1.04, False)):
+        square = ((factor * across) ** 2).mean()
+        assert (abs(square / dof - 1) < FAR * np.sqrt(2 / across.size)) == alike
+    assert abs(on.mean() - dof) < FAR * np.sqrt(2 * dof / on.size)
+    assert abs((on - dof).var() / (2 * dof) - 1) < FAR * np.sqrt(2 / on.size)
+
+
+def test_all_seeds_are_played_in_batches_and_progress_is_told() -> None:
+    told: list[int] = []
+    what = simulation("gaussian", rounds=20)
+    seeds, regrets = played(Host(), what, range(600), on_seed=told.append)
+    assert seeds == list(range(600))
+    assert regrets.shape == (600, len(what.checkpoints()))
+    assert told == sorted(told)
+    assert told[-1] == 600
+
+
+def test_an_interrupt_keeps_what_is_finished() -> None:
+    def interrupt(done: int) -> None:
+        if done > 512:
+            raise KeyboardInterrupt
+
+    what = simulation("gaussian", rounds=20)
+    seeds, regrets = played(Host(), what, range(600), on_seed=interrupt)
+    assert seeds == list(range(512))
+    assert len(regrets) == 512
+    with pytest.raises(KeyboardInterrupt):
+        played(Host(), what, range(20), on_seed=lambda done: interrupt(done + 1_000))
+
+
+def test_few_replicates_take_many_lanes() -> None:
+    shape = plan(simulation("gaussian"), CHECKPOINTS).shape
+    assert [lanes_for(shape, count, 132) for count in (1, 1_000, 8_000, 64_000)] == [32, 32, 4, 1]
+    assert lanes_for(replace(shape, dim=20), 1, 132) == 128
+
+
+def test_what_a_gpu_cannot_play_is_refused_with_advice() -> None:
+    drifting = simulation("windows", Drifting(world=SPHERE, flip=100))
+    with pytest.raises(ParameterError, match="device: is 'cuda', where no world drifts; use cpu"):
+        plan(drifting, CHECKPOINTS)
+    with pytest.raises(ParameterError, match="dim: is 65; on a GPU give at most 64"):
+        plan(simulation("nonprivate", Basis(dim=65)), CHECKPOINTS)
+    with pytest.raises(ParameterError, match="device"):
+        simulate(simulation("gaussian"), seeds=[0], device="tpu")
+
+
+def test_without_a_gpu_one_line_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+    with pytest.raises(BackendError, match=r"^device: cuda needs CuPy.*discreet\[cuda\]'$"):
+        simulate(simulation("gaussian"), seeds=[0], device="cuda")
+
+
+def test_the_source_stays_readable() -> None:
+    assert runtime.source().removeprefix(DECLARATIONS).count("\n") <= 900
