@@ -37,7 +37,8 @@ enum { SAME, BAND, CLUSTERS };
 
 #define TILTS 16
 #define BAND_CELLS 128
-#define SHIFTS 64
+#define SHIFTS 16  // candidates for the shift, and the largest over the smallest
+#define SPAN 4.0
 #define LEAST_KNOWN 0.01
 
 #if LANES == 1
@@ -574,20 +575,22 @@ DEVICE void decide_by_width(const Place& place, const Setting& setting, const do
     diagonalise(place, work.matrix, work.vectors);
     double floor = moment_std * moment_std + 2.0 * norm * norm * gram_std * gram_std;
     double prior = setting.prior * (setting.variance * reach + floor);
-    double square = 2.0 * public_[LOG_TAIL], least = work.matrix[0], most = 0.0;
+    double square = 2.0 * public_[LOG_TAIL], least = work.matrix[0];
     for (int i = place.lane; i < DIM; i += LANES)
         work.values[i] = setting.variance * fmax(work.matrix[i * DIM + i] + reach, 0.0) + floor + prior;
     place.sync();
     for (int i = 0; i < DIM; i++) {
         square += log(work.values[i] / prior);
         least = fmin(least, work.matrix[i * DIM + i]);
-        most = fmax(most, work.values[i]);
     }
-    double lowest = reach / 400.0, highest = fmax(20.0 * reach, 30.0 * sqrt(square * most) / norm);
-    double factor = exp(log(highest / lowest) / (SHIFTS - 1)), step = lowest, best = 1e300, shift = 0.0;
-    for (int candidate = least > lowest ? -1 : 0; candidate < SHIFTS; candidate++) {
-        double tried = candidate < 0 ? 0.0 : fmax(0.0, -least) + step, variance = 0.0, lean = 0.0;
-        if (candidate >= 0) step *= factor;
+    bool known = true;
+    for (int i = 0; i < DIM; i++) known &= norm * work.matrix[i * DIM + i] >= sqrt(square * work.values[i]);
+    double empty = setting.variance * reach + floor + prior;  // as in `smallest_shift`
+    double blank = 2.0 * public_[LOG_TAIL] + DIM * log(empty / prior), half = 0.5 * blank * setting.variance / norm;
+    double tried = reach + fmax(reach, (half + sqrt(half * half + blank * empty)) / norm) + fmax(0.0, -least - reach);
+    double factor = exp(log(SPAN) / (SHIFTS - 1)), best = 1e300, shift = 0.0;
+    for (int candidate = 0; candidate < SHIFTS && !known; candidate++) {
+        double variance = 0.0, lean = 0.0;
         for (int i = 0; i < DIM; i++) {
             double inverse = 1.0 / (work.matrix[i * DIM + i] + tried);
             variance += work.values[i] * inverse * inverse;
@@ -596,6 +599,7 @@ DEVICE void decide_by_width(const Place& place, const Setting& setting, const do
         double width = sqrt(square * variance) + tried * norm * sqrt(lean);
         if (width < best) shift = tried;
         best = fmin(best, width);
+        tried *= factor;
     }
     UNROLL for (int i = BIG ? place.lane : 0; i < DIM; i += BIG ? LANES : 1) {
         double inverse = 1.0 / (work.matrix[i * DIM + i] + shift), along = 0.0, lean = shift * norm * inverse;
