@@ -121,6 +121,13 @@ def _link(found: re.Match[str], here: str, files: Files, config: Any) -> str:  #
     return f"{found['open']}{moved}{'#' + anchor if anchor else ''}{found['close']}"
 
 
+def _page_of_folder(folder: Path) -> str:
+    """The README of a folder of docs/, or of the next one above that has one."""
+    while not (folder / "README.md").is_file() and folder != DOCS:
+        folder = folder.parent
+    return "index.md" if folder == DOCS else f"{folder.relative_to(DOCS).as_posix()}/README.md"
+
+
 def _page_of(path: str, files: Files, config: Any) -> str | None:  # noqa: ANN401
     """Where a file of the repository is on the site; files that are no pages are copied."""
     by_source = {source: page for page, source in OUTSIDE.items()}
@@ -131,8 +138,7 @@ def _page_of(path: str, files: Files, config: Any) -> str | None:  # noqa: ANN40
     if path.endswith(".ipynb"):
         return path.removeprefix("docs/").removesuffix(".ipynb") + ".md"
     if path.startswith("docs/"):
-        inside = path.removeprefix("docs/")
-        return f"{inside}/README.md" if (ROOT / path).is_dir() else inside
+        return _page_of_folder(ROOT / path) if (ROOT / path).is_dir() else path[len("docs/") :]
     if not (ROOT / path).is_file():
         log.warning("a link leads to %s, which is not in the repository", path)
         return None

@@ -200,4 +200,4 @@ def default(dim: int = 32, *, actions: Sequence[object] | None = None) -> Featur
         action = other = action_id(actions)
         main = other.size
     checked_count("dim", size, 2 + main, 65536)
-    return FeatureMap([intercept(), action, cross(person, other, size - 1 - main)])  # type: ignore[arg-type]
+    return FeatureMap([intercept(), action, cross(person, other, size - 1 - main)])

@@ -84,11 +84,11 @@ class FeatureMap:
     action. What is missing, and NaN and infinity, makes zeros in its part.
 
     Attributes:
-        parts: what the coordinates are made of.
+        parts: what the coordinates are made of, as a list or a tuple; a tuple once it is made.
         actions: None, or the ids of actions that have coordinates of their own (see `disjoint`).
     """
 
-    parts: tuple[Part, ...]
+    parts: Sequence[Part]
     actions: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
