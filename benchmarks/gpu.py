@@ -99,10 +99,12 @@ def _simulation(
     return Simulation(environment=world, mechanism=mechanism, rounds=rounds, policy=policy)  # type: ignore[arg-type]
 
 
-def reference(path: Path, jobs: int, seeds: int) -> None:
+def reference(path: Path, jobs: int, seeds: int, names: list[str]) -> None:
     """Play every setting on the processor; mean and standard error at each checkpoint."""
-    found = {}
+    found = dict(np.load(path)) if path.exists() else {}
     for name, simulation in settings():
+        if names and not any(part in name for part in names):
+            continue
         run_seed(simulation, 0, np.array([1]))
         work = (joblib.delayed(run_seed)(simulation, seed, CHECKPOINTS) for seed in range(seeds))
         regrets = np.array(joblib.Parallel(n_jobs=jobs)(work))
@@ -255,11 +257,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=CPU_SEEDS)
     parser.add_argument("--budget", type=float, default=0.5, help="seconds of each measurement")
     parser.add_argument("--lanes", type=int, nargs="*", default=[1, 4, 32])
-    parser.add_argument("--names", nargs="*", default=[], help="of variants; all if left out")
+    parser.add_argument("--names", nargs="*", default=[], help="of settings; all if left out")
     parser.add_argument("--every-lane", action="store_true", help="not only one for each setting")
     given = parser.parse_args()
     if given.what == "reference":
-        reference(given.path, given.jobs, given.seeds)
+        reference(given.path, given.jobs, given.seeds, given.names)
     elif given.what == "agreement":
         agreement(given.path, tuple(given.lanes), every_lane=given.every_lane)
     elif given.what == "experiments":
