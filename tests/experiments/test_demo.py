@@ -112,6 +112,7 @@ def test_json_survives_a_round_trip(result: demo.DemoResult) -> None:
         "delta": 0.1,
         "contributions_per_user": 1,
         "neighbours": "replacement",
+        "protects": "rows",
     }
     for entry, one in zip(found["comparisons"], result.comparisons, strict=True):
         for variant, played in zip(entry["variants"], one.outcomes, strict=True):

@@ -29,12 +29,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import discreet
 from discreet.curator import (
+    _records,
     _subjects,
     _under_way,
     curator,
     growing_ledger,
     opening,
-    records,
     store,
     sums,
 )
@@ -163,8 +163,8 @@ MODULES = (
     growing_ledger,
     ledger_file,
     memory,
+    _records,
     opening,
-    records,
     sqlite,
     store,
     sums,

@@ -88,9 +88,12 @@ class _Compiling:
 
     def __init__(self, device: Device, groups: Sequence[_Group]) -> None:
         threads = ThreadPoolExecutor(max(1, min(len(groups), os.cpu_count() or 1)))
-        self._pending = {
-            group: threads.submit(device.compiled, group.macros(device)) for group in groups
+        shapes = {group: group.macros(device) for group in groups}
+        once = {
+            tuple(shape.items()): threads.submit(device.compiled, shape)
+            for shape in {tuple(one.items()): one for one in shapes.values()}.values()
         }
+        self._pending = {group: once[tuple(shape.items())] for group, shape in shapes.items()}
         threads.shutdown(wait=False)
 
     def next_of(self, waiting: Sequence[_Group]) -> _Group | None:
@@ -179,7 +182,8 @@ def played(
         on_seed: hears how many seeds are done, as a share of all their rounds.
 
     Returns:
-        The seeds that were played, and their pseudo-regret, shape (S, checkpoints).
+        The seeds that were played, in the order of ``seeds``, and their pseudo-regret, shape
+        (S, checkpoints). Batches may end in any order.
     """
 
     def on_share(share: float) -> None:
@@ -196,4 +200,6 @@ def played(
     except KeyboardInterrupt:
         if not done:
             raise
-    return done, np.concatenate(regrets)
+    places = {seed: place for place, seed in enumerate(seeds)}
+    order = sorted(range(len(done)), key=lambda at: places[done[at]])
+    return [done[at] for at in order], np.concatenate(regrets)[order]
