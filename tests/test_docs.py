@@ -39,6 +39,7 @@ PRINTS = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+INLINE = re.compile(r"`(discreet reproduce [^`-][^`]* --[^`]*)`")
 OUTSIDE = ("http://", "https://", "mailto:")
 PRETTY = "| python3 -m json.tool"
 CHEAP = ("plan", "variants")
@@ -216,6 +217,13 @@ def test_the_command_line_accepts_every_example() -> None:
     assert EXAMPLES
     for _, example in EXAMPLES:
         parse(example.arguments)
+
+
+def test_the_command_line_accepts_every_experiment_that_a_text_names() -> None:
+    found = [one for page in PAGES for one in INLINE.findall(prose(page))]
+    assert found
+    for command in found:
+        parse(shlex.split(command)[1:])
 
 
 @pytest.mark.parametrize(

@@ -31,10 +31,10 @@ class Problem:
         action_norm: L, a bound on the Euclidean norm of every action.
         reward_bound: B~, a bound on how far every reward is from ``reward_centre``.
         theta_norm: S, a bound on the norm of the unknown parameter: how far the mean reward of an
-            action of length 1 can be from the centre. ``reward_bound / action_norm`` is a good
-            first guess, or two or three times that if actions are often shorter than
-            ``action_norm``. Too small, and intervals need not hold; far too large, and learning
-            starts late (docs/prospects.md has measurements).
+            action of length 1 can be from the centre. ``2 reward_bound / action_norm`` is a good
+            first guess, or twice that if each action has features of its own. Too small, and
+            intervals need not hold; far too large, and learning starts late (docs/prospects.md has
+            measurements).
         mean_reward_bound: B >= 1, a bound on the absolute value of every mean reward.
         reward_subgaussian: sigma, the sub-Gaussian scale of the reward around its mean.
         blocks: sizes of blocks of features, if no action has features in more than one of them
@@ -113,8 +113,8 @@ class Problem:
         Rewards are learned from as distances to the middle, which halves the noise that a bound
         from 0 would need. The mean reward minus the middle should then be linear in the features:
         give actions a constant feature, unless each has one of its own. A good first guess for
-        ``theta_norm`` is (high - low) / (2 action_norm), or twice that if most rewards are at one
-        end.
+        ``theta_norm`` is (high - low) / action_norm, or twice that if each action has features of
+        its own.
 
         Args:
             low: the lowest reward there can be.

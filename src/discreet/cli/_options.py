@@ -56,13 +56,14 @@ def path(given: str | Path) -> Path:
     return Path(text)
 
 
-def counting(*names: str, about: str, most: int = MOST) -> Any:  # noqa: ANN401  # typer's own
+def counting(*names: str, about: str, most: int = MOST, show_default: bool = True) -> Any:  # noqa: ANN401  # typer's own
     """An option that takes a whole number.
 
     Args:
         names: How it is given.
         about: Its help.
         most: The largest number that makes sense.
+        show_default: Whether the help ends with the default.
 
     Returns:
         The option, as typer declares it.
@@ -71,7 +72,7 @@ def counting(*names: str, about: str, most: int = MOST) -> Any:  # noqa: ANN401 
     def parse(text: str) -> int:
         return count(text, most)
 
-    return typer.Option(*names, help=about, parser=parse, metavar="N")
+    return typer.Option(*names, help=about, parser=parse, metavar="N", show_default=show_default)
 
 
 DEFAULT = "windows"  # the variant of `LinUCB`

@@ -28,7 +28,11 @@ def reproduce(
     ] = "quick",
     seeds: Annotated[
         int,
-        counting("--seeds", about="At least so many seeds in every cell. [default: the scale's]"),
+        counting(
+            "--seeds",
+            about=r"At least so many seeds in every cell. \[default: the scale's]",
+            show_default=False,
+        ),
     ] = 0,
     jobs: Jobs = None,
     device: Device = "cpu",

@@ -330,11 +330,13 @@ EXPERIMENT = Experiment(
             "Statements compare learners that protect the same and trust a curator."
         ),
         (
-            "Noise scales are ours throughout: the least that the exact Gaussian curve, or "
-            "Laplace's, allows under replacement of one round. Confidence widths of the baselines "
-            "are those of their proofs, with sharper tails where we have them; most of them are "
-            "far wider than what is needed, which is what proofs cost. windows, batched-ts and "
-            "nonprivate play by posterior deviations, for which there is no regret theorem here."
+            "Noise scales are ours, the least that the exact Gaussian curve, or Laplace's, allows "
+            "under replacement of one round; except those of gaussian, which are the paper's and "
+            "larger. rare-switching is the paper's tree with our scales. Confidence widths of the "
+            "baselines are those of their proofs, with sharper tails where we have them; most of "
+            "them are far wider than what is needed, which is what proofs cost. windows, "
+            "batched-ts and nonprivate play by posterior deviations, for which there is no regret "
+            "theorem here."
         ),
         (
             "In patients the same 569 records come over and over, in one random order for each "
