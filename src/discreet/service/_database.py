@@ -17,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from discreet import _pipelined as pipelined
 from discreet.errors import BackendError, StoreError
 
 _SCHEMA = """
@@ -317,7 +318,8 @@ class _PostgreSQL(Connection):
     def execute(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._errors():
             cursor = self._open().execute(_percent(query), values)
-            return cursor.fetchall() if cursor.description is not None else []
+            # In a transaction only what is read is waited for, and its commit.
+            return cursor.fetchall() if query.startswith("SELECT") else []
 
     def many(self, query: str, values: Iterable[Sequence[Any]]) -> None:
         with self._errors(), self._open().cursor() as cursor:
@@ -325,7 +327,7 @@ class _PostgreSQL(Connection):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        with self._errors(), self._open().transaction():
+        with self._errors(), pipelined.transaction(self._open()):
             self._inside = True
             try:
                 yield

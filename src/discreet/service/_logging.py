@@ -33,4 +33,5 @@ def start(level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
+    logging.getLogger("psycopg").setLevel(logging.ERROR)  # its warnings quote the server's words
     logging.getLogger("discreet").setLevel(level.upper())

@@ -22,6 +22,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
+from discreet import _pipelined as pipelined
 from discreet.curator.store import UNFINISHED, Commit, Item, Opened, Place, runs, unfinished
 from discreet.errors import (
     BackendError,
@@ -50,7 +51,10 @@ CREATE TABLE IF NOT EXISTS discreet_ledger (
 );
 """
 _SCHEMA_LOCK = 0x64697363726565  # "discree": one process at a time makes the tables
-_STEP = "UPDATE discreet_learner SET sequence = %s WHERE name = %s AND sequence = %s AND owner = %s"
+_STEP = (
+    "UPDATE discreet_learner SET sequence = %s WHERE name = %s AND sequence = %s AND owner = %s "
+    "RETURNING sequence"
+)
 _PUT = (  # all items with one statement: one each would take several times as long
     "INSERT INTO discreet_item (name, kind, number, value) SELECT %s, put.* "
     "FROM unnest(%s::smallint[], %s::bigint[], %s::bytea[]) AS put (kind, number, value) "
@@ -94,14 +98,13 @@ class PostgresStore:
     def commit(self, change: Commit) -> None:
         """Make a change, all of it or nothing; ``wipe`` is up to the server's vacuum."""
         connection = self._connected()
-        with _translated(connection), connection.transaction():
-            with connection.pipeline():
-                step = (change.after, self._name, change.before, self._owner)
-                stepped = connection.execute(_STEP, step)
-                _put(connection, self._name, change.puts)
-                for run in runs(change.drops):
-                    connection.execute(_DROP, (self._name, *run))
-            if stepped.rowcount != 1:
+        with _translated(connection), pipelined.transaction(connection):
+            step = (change.after, self._name, change.before, self._owner)
+            stepped = connection.execute(_STEP, step)
+            _put(connection, self._name, change.puts)
+            for run in runs(change.drops):
+                connection.execute(_DROP, (self._name, *run))
+            if stepped.fetchone() is None:
                 raise _overtaken()
 
     def sequence(self) -> int:
@@ -118,14 +121,15 @@ class PostgresStore:
     def append(self, first: int, lines: Sequence[bytes]) -> None:
         """Add lines at the end of the ledger."""
         connection = self._connected()
-        with _translated(connection), connection.transaction():
-            self._require_owner(connection, _HELD_OWNER)
-            held = dict(
-                connection.execute(
-                    "SELECT number, line FROM discreet_ledger WHERE name = %s AND number >= %s",
-                    (self._name, first - 1),
-                ).fetchall()
+        with _translated(connection), pipelined.transaction(connection):
+            owner = connection.execute(_HELD_OWNER, (self._name,))
+            lines_held = connection.execute(
+                "SELECT number, line FROM discreet_ledger WHERE name = %s AND number >= %s",
+                (self._name, first - 1),
             )
+            if owner.fetchone() != (self._owner,):
+                raise _overtaken()
+            held = dict(lines_held.fetchall())
             if first and held.pop(first - 1, None) is None:
                 raise StoreError("path", "has a ledger with other lines than it should; load again")
             coming = dict(enumerate(lines, first))
@@ -167,7 +171,7 @@ class PostgresStore:
             connection = _connect(self._address)
             try:
                 with _translated(connection):
-                    self._require_owner(connection, _OWNER)
+                    self._require_owner(connection)
                     _take(connection, self._name, patience=_PATIENCE)
             except BaseException as error:
                 _release(os.getpid(), connection)
@@ -181,9 +185,9 @@ class PostgresStore:
             self._connection = connection
         return self._connection
 
-    def _require_owner(self, connection: Any, query: str) -> None:  # noqa: ANN401
+    def _require_owner(self, connection: Any) -> None:  # noqa: ANN401
         """Refuse if somebody else has opened the learner since."""
-        if connection.execute(query, (self._name,)).fetchone() != (self._owner,):
+        if connection.execute(_OWNER, (self._name,)).fetchone() != (self._owner,):
             raise _overtaken()
 
     def __repr__(self) -> str:
