@@ -23,6 +23,7 @@ from discreet.baselines import (
 from discreet.baselines._core_set import laplace_width
 from discreet.baselines._design import g_optimal
 from discreet.baselines._local import amplified
+from discreet.mechanism._tails import largest_eigenvalue
 
 PROBLEM = Problem(dim=2, action_norm=0.5, reward_bound=2, theta_norm=1)
 FLAKE = 1e-6
@@ -72,6 +73,18 @@ def test_one_row_costs_what_the_target_allows_and_hardly_less(target: Privacy) -
         spent = math.sqrt(releases) * largest_distance(*rule.noise_stds)
         assert spent <= mu_of(target) * (1 + 1e-9)
         assert spent > 0.999 * mu_of(target)
+
+
+def test_the_chances_that_a_confidence_set_fails_add_up_to_no_more_than_alpha() -> None:
+    """Of rewards, of the moment's noise, and of either end of the spectrum of the Gram matrix's."""
+    given = {"problem": PROBLEM, "horizon": 1000, "privacy": TARGETS[0], "failure_prob": 0.02}
+    for rule in (LocalLinUCB(**given), RareSwitching(**given), ShuffleLinUCB(**given)):
+        spec = rule.compiled
+        rewards = math.exp(-spec.log_offset / 2)
+        log_tail = (spec.length - math.sqrt(PROBLEM.dim)) ** 2 / 2
+        assert spec.eigenvalue == pytest.approx(float(largest_eigenvalue(2, np.array(log_tail))))
+        noise = 3 * 1000 * math.exp(-log_tail)  # at each of the renewals
+        assert 0.9 * 0.02 < rewards + noise <= 0.02 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("target", TARGETS)
