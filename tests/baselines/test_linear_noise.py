@@ -23,6 +23,8 @@ from discreet.baselines import (
 from discreet.baselines._core_set import laplace_width
 from discreet.baselines._design import g_optimal
 from discreet.baselines._local import amplified
+from discreet.baselines._ridge import MOST_ROWS, step
+from discreet.errors import ParameterError
 from discreet.mechanism._tails import largest_eigenvalue
 
 PROBLEM = Problem(dim=2, action_norm=0.5, reward_bound=2, theta_norm=1)
@@ -217,3 +219,13 @@ def test_sums_of_laplace_numbers_stay_within_their_width() -> None:
     assert (beyond <= 0.05).all()
     assert (beyond > 1e-3).all()
     assert laplace_width(np.zeros((1, 3)), level) == 0.0
+
+
+@pytest.mark.parametrize("bound", [1.0, 1.999])
+def test_as_many_rows_as_a_rule_takes_are_below_the_largest_sum_that_is_exact(bound: float) -> None:
+    """Just below a power of two an entry has nearly twice as many steps as just above."""
+    entry = bound / step(bound)
+    assert MOST_ROWS * entry < 0.98 * 2**53  # the rest is for noise
+    problem = Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+    with pytest.raises(ParameterError, match="horizon"):
+        LocalLinUCB(problem=problem, horizon=MOST_ROWS + 1, privacy=TARGETS[0])

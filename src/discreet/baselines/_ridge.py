@@ -29,7 +29,7 @@ U64 = NDArray[np.uint64]
 
 RIDGE = 1.0  # the regularizer of the paper's non-private learner
 GRID = 2.0**-24  # the steps that rows and noise are rounded to, for bounds of 1
-MOST_ROWS = 5 * 10**8  # sums of so many rows are exact
+MOST_ROWS = 26 * 10**7  # of at most 2^25 steps each: below 2^53, with room for noise
 MOST_FEATURES = 200  # with more of them, rounding would use up the margin of the noise
 _SHARES = 4.0  # equal ones of failure_prob: rewards, the moment's noise, two ends of a spectrum
 
