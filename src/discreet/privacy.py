@@ -28,8 +28,9 @@ class Privacy:
             does not. Variants with the paper's constants know replacement of one round only.
         protects: 'rows', decision sets and rewards; or 'rewards' alone, where decision sets and
             actions are public anyway, and depend on rewards only through what is shown
-            (docs/privacy.md). The Gram matrix is then exact, and only the moment has noise. Variants `windows` and `tight` can do that. Under 'add-remove'
-            a reward that does not count is one at the centre.
+            (docs/privacy.md). The Gram matrix is then exact, and only the moment has noise.
+            Variants `windows` and `tight` can do that. Under 'add-remove' a reward that does not
+            count is one at the centre.
 
     Examples:
         >>> import discreet
