@@ -492,6 +492,10 @@ class LinUCB:
         of them are taken in by one commit, or none after an error; give a long log in parts of
         some ten thousand rows.
 
+        If rewards alone are protected, the actions are public as they are given here, so they must
+        not depend on rewards but through releases. A log of a policy that learned from raw rewards
+        breaks that: what it chose next tells what a reward was. Protect rows then, the default.
+
         Args:
             actions: what was chosen, shape (n, d).
             rewards: what came of it, shape (n,).

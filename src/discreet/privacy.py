@@ -27,9 +27,10 @@ class Privacy:
         neighbours: 'replacement' of what a person brings, or 'add-remove': that it counts, or
             does not. Variants with the paper's constants know replacement of one round only.
         protects: 'rows', decision sets and rewards; or 'rewards' alone, where decision sets and
-            actions are public anyway (docs/privacy.md). The Gram matrix is then exact, and only
-            the moment has noise. Variants `windows` and `tight` can do that. Under 'add-remove'
-            a reward that does not count is one at the centre.
+            actions are public anyway, and depend on rewards only through what is shown
+            (docs/privacy.md). The Gram matrix is then exact, and only the moment has noise.
+            Variants `windows` and `tight` can do that. Under 'add-remove' a reward that does not
+            count is one at the centre.
 
     Examples:
         >>> import discreet
@@ -199,7 +200,10 @@ class Guarantee:
         )
         exception = f", up to a probability of {self.delta:.12g}" if self.delta else ""
         if self.protects == "rewards":
-            exception += "; decision sets and actions are public"
+            exception += (
+                "; decision sets and actions are public, and may depend on rewards only through "
+                "what is shown"
+            )
         kind = "joint differential privacy" if self.joint else "differential privacy"
         return (
             f"({self.epsilon:.12g}, {self.delta:.12g})-{kind}: {change} multiplies the "

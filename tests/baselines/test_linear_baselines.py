@@ -17,6 +17,7 @@ from discreet.baselines import (
     linear_rule,
     simulate_linear,
 )
+from discreet.baselines._core_set import CoreSetSteps
 from discreet.baselines._simulate_linear import run_linear_seed
 from discreet.mechanism.noise.sources import SeededNoise
 from discreet.simulation.environments import Basis, Clusters, Environment, Fixed, Sphere, play
@@ -211,6 +212,42 @@ def test_core_set_elimination_refuses_sets_that_change() -> None:
     with pytest.raises(errors.ParameterError, match="stays"):
         learner.choose(ACTIONS[::-1])
     learner.learn(learner.choose(ACTIONS), 0.5)
+
+
+def test_core_set_elimination_refuses_a_set_of_zeros_and_can_go_on_with_another() -> None:
+    learner = LinearLearner(rule_of("core-set"))
+    with pytest.raises(errors.ParameterError, match="actions: are all zeros"):
+        learner.choose(np.zeros((3, 3)))
+    learner.learn(learner.choose(ACTIONS), 0.5)
+    assert learner.rounds == 1
+
+
+def test_core_set_elimination_is_done_when_only_zeros_remain() -> None:
+    rule = rule_of("core-set", horizon=2000, epsilon=100.0)
+    learner = LinearLearner(rule, noise_source=SeededNoise(np.random.SeedSequence(1)))
+    actions = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    for _ in range(2000):
+        decision = learner.choose(actions)
+        learner.learn(decision, -1.0 if decision.index == 0 else 0.0)
+    assert decision.index == 1
+
+
+def test_core_set_steps_show_no_sum_without_noise() -> None:
+    """Whoever forgets to hand in noise is told so; nothing is taken in and nothing is shown."""
+    steps = CoreSetSteps(rule_of("core-set"))
+    assert steps.remaining == ()
+    with pytest.raises(errors.ParameterError, match="not known yet"):
+        steps.add(1.0, 1)
+    steps.begin(ACTIONS)
+    for given in (None, np.zeros(steps.stock() - 1)):
+        if given is not None:
+            steps.refill(given)
+        for _ in range(50):  # more than a phase has
+            with pytest.raises(errors.ParameterError, match="noise"):
+                steps.learn(ACTIONS[0], 1.0)
+    assert not steps.released.any()
+    steps.refill(np.ones(steps.stock() or 12))
+    steps.learn(ACTIONS[0], 1.0)
 
 
 def test_a_world_that_does_not_fit_is_refused() -> None:

@@ -23,6 +23,9 @@ from discreet.baselines import (
 from discreet.baselines._core_set import laplace_width
 from discreet.baselines._design import g_optimal
 from discreet.baselines._local import amplified
+from discreet.baselines._ridge import MOST_ROWS, step
+from discreet.errors import ParameterError
+from discreet.mechanism._tails import largest_eigenvalue
 
 PROBLEM = Problem(dim=2, action_norm=0.5, reward_bound=2, theta_norm=1)
 FLAKE = 1e-6
@@ -72,6 +75,18 @@ def test_one_row_costs_what_the_target_allows_and_hardly_less(target: Privacy) -
         spent = math.sqrt(releases) * largest_distance(*rule.noise_stds)
         assert spent <= mu_of(target) * (1 + 1e-9)
         assert spent > 0.999 * mu_of(target)
+
+
+def test_the_chances_that_a_confidence_set_fails_add_up_to_no_more_than_alpha() -> None:
+    """Of rewards, of the moment's noise, and of either end of the spectrum of the Gram matrix's."""
+    given = {"problem": PROBLEM, "horizon": 1000, "privacy": TARGETS[0], "failure_prob": 0.02}
+    for rule in (LocalLinUCB(**given), RareSwitching(**given), ShuffleLinUCB(**given)):
+        spec = rule.compiled
+        rewards = math.exp(-spec.log_offset / 2)
+        log_tail = (spec.length - math.sqrt(PROBLEM.dim)) ** 2 / 2
+        assert spec.eigenvalue == pytest.approx(float(largest_eigenvalue(2, np.array(log_tail))))
+        noise = 3 * 1000 * math.exp(-log_tail)  # at each of the renewals
+        assert 0.9 * 0.02 < rewards + noise <= 0.02 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -204,3 +219,13 @@ def test_sums_of_laplace_numbers_stay_within_their_width() -> None:
     assert (beyond <= 0.05).all()
     assert (beyond > 1e-3).all()
     assert laplace_width(np.zeros((1, 3)), level) == 0.0
+
+
+@pytest.mark.parametrize("bound", [1.0, 1.999])
+def test_as_many_rows_as_a_rule_takes_are_below_the_largest_sum_that_is_exact(bound: float) -> None:
+    """Just below a power of two an entry has nearly twice as many steps as just above."""
+    entry = bound / step(bound)
+    assert MOST_ROWS * entry < 0.98 * 2**53  # the rest is for noise
+    problem = Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
+    with pytest.raises(ParameterError, match="horizon"):
+        LocalLinUCB(problem=problem, horizon=MOST_ROWS + 1, privacy=TARGETS[0])

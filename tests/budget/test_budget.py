@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -347,6 +348,19 @@ def test_a_refusal_says_what_is_left_and_a_target_that_fits() -> None:
     fitting = float(said.partition("epsilon=")[2].partition(",")[0])
     budget.spend(mechanism(fitting), name="e-mails")
     assert [item.name for item in budget.items] == ["recommendations", "e-mails"]
+
+
+def test_the_target_that_fits_a_budget_for_rewards_can_be_used_as_it_is_printed() -> None:
+    budget = Budget(epsilon=1, delta=1e-6, protects="rewards")
+    budget.spend(mechanism(0.8, protects="rewards"), name="recommendations")
+    with pytest.raises(BudgetExceededError, match="would fit") as refused:
+        budget.spend(mechanism(0.8, protects="rewards"), name="e-mails")
+    advice = re.search(r"Privacy\((.*)\) would fit", str(refused.value))
+    assert advice is not None
+    words = dict(part.replace("'", "").split("=") for part in advice[1].split(", "))
+    fitting = mechanism(float(words.pop("epsilon")), float(words.pop("delta")), **words)
+    assert fitting.guarantee.protects == "rewards"
+    budget.spend(fitting, name="e-mails")
 
 
 def test_one_learner_may_take_the_whole_budget_to_the_last_digit() -> None:

@@ -416,6 +416,8 @@ def test_simulate_plays_baselines_and_says_what_they_protect(name: str) -> None:
         (["--baseline=adac-oful", "--delta=0.1", "--policy=ucb"], "policy"),
         (["--baseline=adac-oful", "--delta=0.1", "--variant=tight"], "variant"),
         (["--baseline=ldp-linucb", "--delta=0.1", "--protects=rewards"], "protects"),
+        (["--baseline=adac-oful", "--delta=0.1", "--protects=rows"], "protects"),
+        (["--baseline=dp-imed", "--env=basis", "--protects=rows"], "protects"),
         (["--baseline=core-set", "--delta=0.1"], "environment"),
         (["--baseline=dp-imed"], "environment"),
     ],
@@ -426,6 +428,12 @@ def test_a_baseline_that_cannot_be_played_is_refused_by_name(
     outcome = CliRunner().invoke(app, [*BASELINE, *extra])
     assert isinstance(outcome.exception, ParameterError)
     assert outcome.exception.parameter == parameter
+
+
+def test_a_baseline_may_be_asked_for_what_it_protects_and_has_it_by_itself() -> None:
+    baseline = [*BASELINE, "--baseline=adac-oful", "--delta=0.1"]
+    assert as_json(*baseline)["guarantee"]["protects"] == "rewards"
+    assert as_json(*baseline, "--protects=rewards")["guarantee"]["protects"] == "rewards"
 
 
 def test_a_baseline_is_shown_as_a_table() -> None:

@@ -309,3 +309,15 @@ def test_a_column_that_is_not_there_is_a_note(path: Path, tmp_path: Path) -> Non
     spec.write_text(json.dumps({**SPEC, "parts": [*SPEC["parts"], part]}), encoding="utf-8")
     found = as_json(path, *FULL, f"--features={spec}")
     assert any("context.height" in note for note in found["notes"])
+
+
+def test_with_rewards_alone_protected_a_note_says_that_actions_must_not_tell_them(
+    path: Path, run: Callable[..., Outcome]
+) -> None:
+    outcome = run(path, *FULL, "--protects=rewards", "--json")
+    assert outcome.returncode == 0
+    assert "the logged actions are public" in outcome.stderr
+    assert "protect rows instead" in outcome.stderr
+    found = json.loads(outcome.stdout)  # nothing but the object
+    assert "only through what is shown" in json.dumps(found)
+    assert "are public" not in run(path, *FULL, "--json").stderr

@@ -47,7 +47,7 @@ def test_the_interval_of_a_mean_is_students() -> None:
 
 
 def test_a_ratio_over_shared_seeds_is_certain_where_the_seeds_agree() -> None:
-    base = np.array([1.0, 2.0, 4.0])
+    base = np.array([10.0, 11.0, 13.0])
     found = ratio_interval(3 * base, base)
     assert (found.low, found.estimate, found.high) == pytest.approx((3.0, 3.0, 3.0))
 
@@ -59,6 +59,36 @@ def test_a_ratio_of_one_is_covered_about_as_often_as_promised() -> None:
     intervals = [ratio_interval(first, second) for first, second in draws]
     covered = np.mean([one.low <= 1.0 <= one.high for one in intervals])
     assert 0.92 < covered < 0.98
+
+
+def test_the_interval_of_a_ratio_is_what_paired_t_tests_do_not_reject() -> None:
+    rng = np.random.default_rng(4)
+    base = 10 + 8 * rng.standard_normal(12)
+    values = 5 + base / 2 + 3 * rng.standard_normal(12)
+    found = ratio_interval(values, base)
+    for end in (found.low, found.high):
+        assert stats.ttest_1samp(values - end * base, 0.0).pvalue == pytest.approx(0.05)
+    assert found.estimate == pytest.approx(values.mean() / base.mean())
+
+
+def test_a_ratio_to_a_mean_that_one_seed_makes_decides_nothing() -> None:
+    base = np.array([300.0] * 11 + [18_000.0])  # its t statistic is 1.2
+    ours = np.full(12, 100.0)
+    found = ratio_interval(ours, base)
+    assert (found.low, found.high) == (-math.inf, math.inf)
+    assert found.verdict(most=1.0) is OPEN
+    assert "too few runs" in found.text()
+    assert ratio_interval(ours, np.zeros(12)).verdict(most=1.0) is OPEN
+
+
+def test_a_ratio_to_a_mean_that_is_well_known_has_the_interval_of_the_delta_method() -> None:
+    rng = np.random.default_rng(5)
+    values, base = 70 + rng.standard_normal(24), 100 + rng.standard_normal(24)
+    errors = (values - values.mean() / base.mean() * base) / base.mean()
+    reach = stats.t.ppf(0.975, 23) * stats.sem(errors)
+    found = ratio_interval(values, base)
+    assert (found.high - found.low) / 2 == pytest.approx(reach, rel=1e-3)
+    assert (found.high + found.low) / 2 == pytest.approx(0.7, rel=0.01)
 
 
 def test_an_exact_power_law_is_found() -> None:

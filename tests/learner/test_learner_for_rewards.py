@@ -158,8 +158,8 @@ def test_the_guarantee_says_what_is_protected_and_what_is_public() -> None:
     assert said.startswith(
         "(1, 1e-06)-differential privacy: replacing one person's reward in one round multiplies "
         "the probability of anything that is shown, now or later, by at most e^1, up to a "
-        "probability of 1e-06; decision sets and actions are public. Why: Gaussian noise on the "
-        "sums of action times reward,"
+        "probability of 1e-06; decision sets and actions are public, and may depend on rewards "
+        "only through what is shown. Why: Gaussian noise on the sums of action times reward,"
     )
     assert "one reward's sensitivity" in said
     weaker = Guarantee.meeting(replace(TARGET, neighbours="add-remove"), "a test")

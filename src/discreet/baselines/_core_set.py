@@ -154,6 +154,7 @@ class CoreSetSteps:
         self._normals: F64 | None = None
         self._estimates = np.empty(0)
         self._phase = 0
+        self._alive = np.arange(0)
 
     @property
     def released(self) -> F64:
@@ -166,11 +167,18 @@ class CoreSetSteps:
         return tuple(int(place) for place in self._alive)
 
     def begin(self, actions: F64) -> None:
-        """Start with a decision set, shape (K, d)."""
+        """Start with a decision set, shape (K, d).
+
+        Raises:
+            ParameterError: if all actions are zeros; then nothing has begun.
+        """
+        if not actions.any():
+            raise ParameterError(
+                "actions", "are all zeros, so no reward tells them apart; give one that is not"
+            )
+        self._next_phase(actions, np.arange(len(actions)))
         self._actions = actions.copy()
-        self._alive = np.arange(len(actions))
         self._estimates = np.zeros(len(actions))
-        self._next_phase()
 
     def normals_to_choose(self) -> int:
         """None."""
@@ -210,45 +218,55 @@ class CoreSetSteps:
         return int(np.argmax(self._left > 0)), int(self._left[np.argmax(self._left > 0)])
 
     def add(self, total: float, count: int) -> None:
-        """Take in the rewards of ``count`` rounds of the action whose turn it is."""
+        """Take in the rewards of ``count`` rounds of the action whose turn it is.
+
+        Raises:
+            ParameterError: if the noise of this phase was not handed in: sums would be shown as
+                they are.
+        """
+        self._known_actions()
         if len(self._alive) == 1:
             return  # nothing is left to decide, so nothing is remembered
+        if self._normals is None or len(self._normals) < PER_DRAW * len(self._sums):
+            raise ParameterError(
+                "normals", "for the noise of this phase are missing; hand in `stock` of them first"
+            )
         arm = self.current()[0]
         self._sums[arm] += total
         self._left[arm] -= count
         if not self._left.any():
-            self._end_phase()
+            self._end_phase(self._normals)
 
-    def _next_phase(self) -> None:
-        actions = self._known_actions()
+    def _next_phase(self, actions: F64, alive: I64) -> None:
+        """Plan a phase for the actions at these places, and move on to it if that worked."""
+        if not actions[alive].any():
+            alive = alive[:1]  # all that remain are zeros, hence alike
+        left = np.zeros(len(actions), np.int64)
+        if len(alive) > 1:
+            found = design.g_optimal(actions[alive])
+            wanted = np.ceil(found.weights * self._rule.ratio ** (self._phase + 1))
+            left[alive] = wanted.astype(np.int64)
+            self._points, self._wanted = found.coordinates, left[alive]
+        self._alive, self._left, self._sums = alive, left, np.zeros(len(actions))
         self._phase += 1
-        self._sums, self._left = np.zeros(len(actions)), np.zeros(len(actions), np.int64)
-        if len(self._alive) == 1:
-            return
-        found = design.g_optimal(actions[self._alive])
-        self._points = found.coordinates
-        wanted = np.ceil(found.weights * self._rule.ratio**self._phase).astype(np.int64)
-        self._left[self._alive] = wanted
-        self._wanted = wanted
 
-    def _end_phase(self) -> None:
+    def _end_phase(self, normals: F64) -> None:
         """Release the sums, estimate every action's mean, and drop those that cannot be best."""
-        normals = np.zeros(0) if self._normals is None else self._normals
         played = self._wanted > 0
         unit, scale = self._rule.unit, self._rule.noise_scale
         noisy = self._sums.copy()
         for place, arm in enumerate(self._alive):
             if played[place]:
                 noisy[arm] += unit * noise(normals, PER_DRAW * int(arm), scale / unit)
-        self._normals = None
-        self._estimates = noisy
+        self._normals = None  # used, whatever comes next
         points, pulled = self._points, self._wanted.astype(float)
         gram = (points * pulled[:, None]).T @ points
         lifted = np.linalg.solve(gram, points.T).T  # row x is V^-1 x
         means = lifted @ (points.T @ noisy[self._alive])
         widths = self._widths(lifted, points)
-        self._alive = self._alive[means + widths >= (means - widths).max()]
-        self._next_phase()
+        kept = self._alive[means + widths >= (means - widths).max()]
+        self._next_phase(self._known_actions(), kept)
+        self._estimates = noisy
 
     def _widths(self, lifted: F64, points: F64) -> F64:
         """How far an estimate may be off, for each action that remains."""

@@ -29,9 +29,9 @@ U64 = NDArray[np.uint64]
 
 RIDGE = 1.0  # the regularizer of the paper's non-private learner
 GRID = 2.0**-24  # the steps that rows and noise are rounded to, for bounds of 1
-MOST_ROWS = 5 * 10**8  # sums of so many rows are exact
+MOST_ROWS = 26 * 10**7  # of at most 2^25 steps each: below 2^53, with room for noise
 MOST_FEATURES = 200  # with more of them, rounding would use up the margin of the noise
-_SHARES = 4.0  # failure_prob is shared by rewards, the moment's noise and two ends of a spectrum
+_SHARES = 4.0  # equal ones of failure_prob: rewards, the moment's noise, two ends of a spectrum
 
 
 def every(rows: int) -> Timing:
@@ -149,7 +149,8 @@ class RidgeRule:
     ) -> kernels.RidgeSpec:
         """Everything that follows from the noise and from when estimates are renewed.
 
-        The bounds on the noise hold at all of at most ``horizon`` renewals together.
+        Rewards are bounded at all times together, and the noise at all of at most ``horizon``
+        renewals; all that can fail adds up to ``failure_prob``.
         """
         problem, alpha = self.problem, self.failure_prob
         log_tail = math.log(_SHARES * self.horizon / alpha)
@@ -166,7 +167,7 @@ class RidgeRule:
             eigenvalue=eigenvalue if gram_std > 0.0 else 0.0,
             length=math.sqrt(problem.dim) + math.sqrt(2 * log_tail),
             noise_scale=problem.reward_subgaussian,
-            log_offset=2 * math.log(2 / alpha),
+            log_offset=2 * math.log(_SHARES / alpha),
             theta_norm=problem.theta_norm,
             gram_step=step(problem.action_norm**2),
             moment_step=step(problem.action_norm * problem.reward_bound),

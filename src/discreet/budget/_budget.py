@@ -295,9 +295,10 @@ class Budget:
                 advice = f"has no room left for the rounding of exact noise of {item.name!r}"
             fitting = rounding.largest_epsilon(room * (1 - 1e-12), item.delta)
             if fitting is not None:
+                kind = "" if item.protects == "rows" else f", protects={item.protects!r}"
                 advice += (
                     f"; Privacy(epsilon={rounding.floored(fitting)}, delta={item.delta:g}, "
-                    f"neighbours={self.neighbours!r}) would fit"
+                    f"neighbours={self.neighbours!r}{kind}) would fit"
                 )
             raise BudgetExceededError("budget", f"{advice}. Do not use it", left=room)
         epsilon, delta = self._rule.pair_of(item)

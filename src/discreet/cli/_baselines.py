@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """The privacy target as it was given."""
+    """The privacy target as it was given; None for what was not."""
 
     epsilon: float | None
     delta: float | None
-    protects: str
+    protects: str | None
 
 
 def refuse(name: str, options: Mapping[str, object]) -> None:
@@ -61,10 +61,11 @@ def baseline_rule(
     if horizon is None:
         raise ParameterError("horizon", "is none, and baselines are made for a known one; give it")
     epsilon, delta, protects = asked
-    if name in {**RULES, **LINEAR_BASELINES} and protects != "rows":
-        own = LINEAR_BASELINES[name].protects if name in LINEAR_BASELINES else RULES[name].protects
-        if own != protects:
-            raise ParameterError("protects", f"is {protects!r}, but {name!r} protects {own}")
+    found = LINEAR_BASELINES.get(name) or RULES.get(name)
+    if found is not None and protects not in {None, found.protects}:
+        raise ParameterError(
+            "protects", f"is {protects!r}, but {name!r} protects {found.protects}; leave it out"
+        )
     if name in RULES:
         return ArmsInWorld(name=name, problem=environment.problem, horizon=horizon, epsilon=epsilon)
     if name not in LINEAR_BASELINES:

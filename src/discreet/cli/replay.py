@@ -12,6 +12,10 @@ from discreet.cli._options import AsJson, counting
 from discreet.errors import ParameterError
 
 _MOST_CHUNK = 10**7
+_ABOUT_REWARDS = (
+    "with --protects rewards the logged actions are public, and no noise protects what they tell; "
+    "if whoever chose them had seen raw rewards, protect rows instead"
+)
 
 
 def replay(
@@ -156,6 +160,8 @@ def replay(
             save=save,
             on_progress=on_progress,
         )
+    if protects == "rewards":
+        console.note(_ABOUT_REWARDS)
     if as_json:
         console.print_json(found.to_json())
     else:

@@ -21,7 +21,6 @@ from discreet.cli._options import (
     Horizon,
     Jobs,
     Neighbours,
-    Protects,
     RhoMin,
     Shift,
     Tree,
@@ -86,7 +85,14 @@ def simulate(
     delta: Delta = None,
     contributions: Contributions = 1,
     neighbours: Neighbours = "replacement",
-    protects: Protects = "rows",
+    protects: Annotated[
+        str | None,
+        typer.Option(
+            help="What is protected: rows (decision sets and rewards), or rewards alone, where "
+            "decision sets and actions are public (windows and tight only). A baseline has its "
+            r"own. \[default: rows]"
+        ),
+    ] = None,
     failure_prob: FailureProb = None,
     policy: Annotated[
         str | None,
@@ -216,7 +222,9 @@ def simulate(
         row,
         environment.problem,
         horizon=length,
-        privacy=shared.privacy(row, epsilon, delta, contributions, neighbours, protects),
+        privacy=shared.privacy(
+            row, epsilon, delta, contributions, neighbours, "rows" if protects is None else protects
+        ),
         failure_prob=failure_prob,
         memory=memory,
     )

@@ -53,7 +53,7 @@ class Interval:
     def text(self, *, digits: int = 3) -> str:
         """As in: 1.94 (1.85 to 2.03)."""
         if not (math.isfinite(self.low) and math.isfinite(self.high)):
-            return f"{grouped(self.estimate, digits=digits)} (no interval: too few runs)"
+            return f"{grouped(self.estimate, digits=digits)} (no interval: too few runs to tell)"
         ends = f"{grouped(self.low, digits=digits)} to {grouped(self.high, digits=digits)}"
         return f"{grouped(self.estimate, digits=digits)} ({ends})"
 
@@ -104,12 +104,28 @@ def mean_interval(values: F64) -> Interval:
 
 
 def ratio_interval(values: F64, baseline: F64) -> Interval:
-    """For the ratio of two means over the same seeds: delta method for pairs, Student's t."""
+    """For the ratio of two means over the same seeds: Fieller's, infinite where there is none.
+
+    It holds the ratios r for which a paired Student's t test does not tell the mean of values - r
+    baseline from 0. Where the baseline's mean is many standard errors from 0 that is the delta
+    method's interval. Where it is not told from 0 itself, no large r can be excluded, and the
+    interval is infinite. Fieller, "Some problems in interval estimation", 1954.
+    """
     base = float(baseline.mean())
-    ratio = float(values.mean()) / base
-    errors = (values - ratio * baseline) / base
-    stderr = math.nan if len(values) == 1 else float(stats.sem(errors))
-    return t_interval(ratio, stderr, len(values) - 1)
+    ratio = float(values.mean()) / base if base else math.nan
+    unbounded = Interval(estimate=ratio, low=-math.inf, high=math.inf)
+    if len(values) == 1 or not base:
+        return unbounded
+    # With r = ratio + shift: (shift base)^2 <= the variance of mean(off) - shift mean(baseline).
+    off = values - ratio * baseline
+    square = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) ** 2
+    spread = square * np.cov(off, baseline) / len(values)
+    left = base**2 - float(spread[1, 1])
+    if left <= 0.0:
+        return unbounded
+    middle = -float(spread[0, 1]) / left
+    reach = math.hypot(middle, math.sqrt(float(spread[0, 0]) / left))
+    return Interval(estimate=ratio, low=ratio + middle - reach, high=ratio + middle + reach)
 
 
 def t_interval(estimate: float, stderr: float, freedom: float) -> Interval:

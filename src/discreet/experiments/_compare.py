@@ -5,11 +5,20 @@ learners that agree in both. Ours, not the paper's.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
+import numpy as np
+
 from discreet.experiments import _patients
-from discreet.experiments._claims import Claim, only_if, ratio_interval
+from discreet.experiments._claims import (
+    Claim,
+    Interval,
+    Verdict,
+    all_of,
+    only_if,
+    ratio_interval,
+)
 from discreet.experiments._contest import (
     BASIS,
     CONTESTANTS,
@@ -84,8 +93,13 @@ _PLACES = PLACES if _patients.available() else _SIMULATED
 SIZES = {
     Scale.SMOKE: CompareSizes(targets=MAIN[:1], rounds=500, seeds=2, places=_SIMULATED),
     Scale.QUICK: CompareSizes(targets=TARGETS, rounds=100_000, seeds=12, places=_PLACES),
-    Scale.FULL: CompareSizes(targets=TARGETS, rounds=1_000_000, seeds=24, places=_PLACES),
+    Scale.FULL: CompareSizes(targets=MAIN, rounds=1_000_000, seeds=24, places=_PLACES),
 }
+
+
+def seeded(sizes: CompareSizes, least: int) -> CompareSizes:
+    """The same with at least so many seeds."""
+    return replace(sizes, seeds=max(sizes.seeds, least))
 
 
 def cells(sizes: CompareSizes) -> list[Contest]:
@@ -166,12 +180,37 @@ def _enough(results: Results) -> bool:
     return results.rounds >= TELLING
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Duel:
+    """The regret of one learner over that of a rival, and what it says of a bound on it."""
+
+    rival: str
+    ratio: Interval
+    verdict: Verdict
+
+
+def _duels(own: Sample, rivals: dict[str, Sample], most: float) -> list[_Duel]:
+    """One with each rival: whether our regret is at most so many times theirs."""
+    ratios = {name: ratio_interval(*own.paired(other)) for name, other in rivals.items()}
+    return [
+        _Duel(rival=name, ratio=ratio, verdict=ratio.verdict(most=most))
+        for name, ratio in ratios.items()
+    ]
+
+
+def _hardest(duels: list[_Duel]) -> _Duel:
+    """The duel that the common verdict rests on; of several the one with the largest ratio."""
+    common = all_of(*(duel.verdict for duel in duels))
+    deciding = [duel for duel in duels if duel.verdict is common]
+    return max(deciding, key=lambda duel: duel.ratio.estimate)
+
+
 def _least(results: Results, where: str, protects: str, target: CompareTarget) -> Claim:
     ours = DEFAULT[protects]
     others = [name for name in _here(results, where, protects, "central") if name != ours]
-    best = _best(results, others, where, target)
-    pair = (_sample(results, name, where, target) for name in (ours, best))
-    found = ratio_interval(*next(pair).paired(next(pair)))
+    rivals = {name: _sample(results, name, where, target) for name in others}
+    duels = _duels(_sample(results, ours, where, target), rivals, 1.0)
+    hardest = _hardest(duels)
     return Claim(
         name=f"least-{protects}-{where}-{target.delta:g}",
         statement=(
@@ -179,21 +218,25 @@ def _least(results: Results, where: str, protects: str, target: CompareTarget) -
             f"that protect {PROTECTION[protects]} with a trusted curator."
         ),
         source=SOURCE,
-        measured=f"regret of {ours} over regret of {best}, the best of {len(others)} others: "
-        f"{found.text()}",
+        measured=f"regret of {ours} over regret of {hardest.rival}, the hardest of {len(others)} "
+        f"rivals: {hardest.ratio.text()}; below 1 against {_beaten(duels)} of {len(others)}",
         published="",
-        verdict=only_if(_enough(results), found.verdict(most=1.0)),
+        verdict=only_if(_enough(results), hardest.verdict),
         rule=(
             f"the interval of the ratio after {results.rounds:,.0f} rounds, over shared seeds, is "
-            "below 1"
+            "below 1 against every rival; it does not hold if one interval is above 1"
         ),
     )
 
 
+def _beaten(duels: list[_Duel]) -> int:
+    return sum(duel.verdict is Verdict.HOLDS for duel in duels)
+
+
 def _near(results: Results, target: CompareTarget) -> Claim:
-    best = _best(results, list(DIVERGENCES), BASIS, target)
     ours = _sample(results, DEFAULT[REWARDS], BASIS, target)
-    found = ratio_interval(*ours.paired(_sample(results, best, BASIS, target)))
+    rivals = {name: _sample(results, name, BASIS, target) for name in DIVERGENCES}
+    hardest = _hardest(_duels(ours, rivals, NEAR))
     return Claim(
         name=f"near-arms-{target.delta:g}",
         statement=(
@@ -202,12 +245,13 @@ def _near(results: Results, target: CompareTarget) -> Claim:
             "is a multi-armed bandit."
         ),
         source=SOURCE,
-        measured=f"regret of {DEFAULT[REWARDS]} over regret of {best}: {found.text()}",
+        measured=f"regret of {DEFAULT[REWARDS]} over regret of {hardest.rival}, the harder of the "
+        f"two: {hardest.ratio.text()}",
         published="",
-        verdict=only_if(_enough(results), found.verdict(most=NEAR)),
+        verdict=only_if(_enough(results), hardest.verdict),
         rule=(
             f"the interval of the ratio after {results.rounds:,.0f} rounds, over shared worlds, is "
-            f"below {NEAR:g}"
+            f"below {NEAR:g} against both"
         ),
     )
 
@@ -259,20 +303,25 @@ def _everybody(results: Results, where: str) -> Table:
                     PROTECTION[protects],
                     TRUST[who.trust],
                     ("pure" if who.pure else "approximate") if who.private else "-",
-                    *(one.measured().text() for one in found),
+                    *(_mean_and_median(one) for one in found),
                 )
             )
     seeds = len(_sample(results, DEFAULT[ROWS], where, targets[0]).seeds)
     return Table(
         title=(
             f"{where.capitalize()}: pseudo-regret after {results.rounds:,.0f} rounds, mean ± "
-            f"standard error over {seeds} seeds from {FIRST_SEED:,} on. Compare only what "
+            f"standard error (median) over {seeds} seeds from {FIRST_SEED:,} on. Compare only what "
             "protects the same and trusts the same. Pure privacy has a delta of 0, so its "
             "figures are the same at every delta"
         ),
         columns=("learner", "protects", "trusts", "kind", *(one.label() for one in targets)),
         rows=tuple(rows),
     )
+
+
+def _mean_and_median(sample: Sample) -> str:
+    """As in: 280 ± 150 (111). They are far apart where a few bad seeds make the mean."""
+    return f"{sample.measured().text()} ({grouped(float(np.median(sample.final)))})"
 
 
 def _prices(results: Results) -> Table:
@@ -320,6 +369,7 @@ EXPERIMENT = Experiment(
     ),
     sizes=SIZES,
     cells=cells,
+    seeded=seeded,
     claims=claims,
     figures=show,
     tables=tables,
@@ -334,9 +384,21 @@ EXPERIMENT = Experiment(
             "under replacement of one round; except those of gaussian, which are the paper's and "
             "larger. rare-switching is the paper's tree with our scales. Confidence widths of the "
             "baselines are those of their proofs, with sharper tails where we have them; most of "
-            "them are far wider than what is needed, which is what proofs cost. windows, "
-            "batched-ts and nonprivate play by posterior deviations, for which there is no regret "
-            "theorem here."
+            "them are far wider than what is needed, which is what proofs cost. windows, batched-ts, "
+            "nonprivate and LinTS play at the rewards' scale, by posterior deviations or draws; "
+            "there is no regret theorem here for that. LinTS (as in its proof) makes draws as wide "
+            "as a confidence ellipsoid, at the level that LinUCB has."
+        ),
+        (
+            "Some learners have heavy tails: a few seeds never find the best action and make the "
+            "mean, so medians stand beside means. Statements are about means. Where that of a "
+            "rival cannot be told from 0, there is no interval for a ratio to it, and nothing is "
+            "decided."
+        ),
+        (
+            "dp-se-joint has smaller batches than dp-se: just large enough for the widths of "
+            "sampling and noise together. That is what joint means there; it has nothing to do "
+            "with joint privacy, and both protect rewards."
         ),
         (
             "In patients the same 569 records come over and over, in one random order for each "

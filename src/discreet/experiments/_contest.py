@@ -1,7 +1,7 @@
 """The cell of the comparison: any learner in any environment, and the table of who takes part."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 
 from discreet.baselines import LINEAR_BASELINES, RULES, linear_rule
 from discreet.baselines._arms_in_world import ArmsInWorld
+from discreet.baselines._linear import PlayableRule
 from discreet.baselines._simulate_linear import run_linear_seed
 from discreet.experiments import _patients
 from discreet.experiments._experiment import F64, Reading
 from discreet.experiments._play import regret_readings
+from discreet.experiments._posterior_draws import PosteriorDraws
 from discreet.mechanism.variants import calibrate, named
 from discreet.privacy import Privacy
+from discreet.problem import Problem
 from discreet.release import policies
 from discreet.simulation import Simulation, run_seed
 from discreet.simulation.environments import Basis, Clusters, Environment, Fixed, Sphere
@@ -23,7 +26,8 @@ from discreet.simulation.environments import Basis, Clusters, Environment, Fixed
 I64 = NDArray[np.int64]
 
 DIM, N_ACTIONS = 5, 25
-OURS, LINEAR, ARMS = "ours", "linear", "arms"  # who made it, and how it is played
+# Who made it, and how it is played; draws are `PosteriorDraws`.
+OURS, LINEAR, ARMS, DRAWS = "ours", "linear", "arms", "draws"
 ROWS, REWARDS, NOTHING = "rows", "rewards", "nothing"
 NOBODY = "-"
 PLACES = ("sphere", "fixed", "basis", "clusters", "patients")
@@ -38,7 +42,7 @@ class Contestant:
 
     Attributes:
         name: in tables and figures.
-        maker: ours, linear or arms.
+        maker: ours, linear, arms or draws.
         key: its variant, or its row in the table of baselines.
         policy: of a variant, where it is not its own.
         protects: rows, rewards or nothing.
@@ -71,7 +75,8 @@ def _free(name: str, policy: str | None) -> Contestant:
 _FREE = (
     _free("nonprivate", None),
     _free("LinUCB", "ucb"),
-    _free("LinTS", "thompson"),
+    Contestant(name="LinTS", maker=DRAWS, key="LinTS", protects=NOTHING, trust=NOBODY),
+    _free("LinTS (as in its proof)", "thompson"),
     _free("greedy", "greedy"),
 )
 _OURS = (
@@ -152,34 +157,48 @@ class Contest:
         return np.unique(np.rint(spaced).astype(np.int64))
 
     def prepare(self) -> None:
-        """Compile what ``run`` needs."""
-        self._played(np.array([1], np.int64))
+        """Compile what this and every other contest needs: a round of everybody on basis."""
+        first = np.array([1], np.int64)
+        for one in (*(self._by(who) for who in CONTESTANTS.values()), self):
+            one.regrets(first)
 
     def run(self) -> list[Reading]:
         """Play all rounds and read off the regret at the checkpoints."""
         checkpoints = self.checkpoints()
-        return regret_readings(checkpoints, self._played(checkpoints))
+        return regret_readings(checkpoints, self.regrets(checkpoints))
 
-    def _played(self, checkpoints: I64) -> F64:
+    def _by(self, who: Contestant) -> "Contest":
+        """The same by somebody else on basis, where everybody can play."""
+        epsilon, delta = (1.0, 0.1) if who.private else (None, None)
+        return replace(self, learner=who.name, environment=BASIS, epsilon=epsilon, delta=delta)
+
+    def regrets(self, checkpoints: I64) -> F64:
+        """Play to the last of these rounds; the pseudo-regret so far at each, shape (C,)."""
         who, where = CONTESTANTS[self.learner], place(self.environment)
-        if who.maker == ARMS:
-            arms = ArmsInWorld(
-                name=who.key, problem=where.problem, horizon=self.rounds, epsilon=self.epsilon
-            )
-            return run_linear_seed(arms, where, self.seed, checkpoints)
-        target = self._target(who)
-        if who.maker == LINEAR:
-            assert target is not None  # noqa: S101  # all of them are private
-            rule = linear_rule(who.key, problem=where.problem, horizon=self.rounds, privacy=target)
-            return run_linear_seed(rule, where, self.seed, checkpoints)
-        mechanism = calibrate(named(who.key), where.problem, horizon=self.rounds, privacy=target)
-        simulation = Simulation(
+        if who.maker == OURS:
+            return run_seed(self._simulation(who, where), self.seed, checkpoints)
+        return run_linear_seed(self._rule(who, where.problem), where, self.seed, checkpoints)
+
+    def _simulation(self, who: Contestant, where: Environment) -> Simulation:
+        return Simulation(
             environment=where,
-            mechanism=mechanism,
+            mechanism=calibrate(
+                named(who.key), where.problem, horizon=self.rounds, privacy=self._target(who)
+            ),
             rounds=self.rounds,
             policy=_policy(who.policy),
         )
-        return run_seed(simulation, self.seed, checkpoints)
+
+    def _rule(self, who: Contestant, problem: Problem) -> PlayableRule:
+        if who.maker == DRAWS:
+            return PosteriorDraws(problem=problem, horizon=self.rounds)
+        if who.maker == ARMS:
+            return ArmsInWorld(
+                name=who.key, problem=problem, horizon=self.rounds, epsilon=self.epsilon
+            )
+        target = self._target(who)
+        assert target is not None  # noqa: S101  # all of them are private
+        return linear_rule(who.key, problem=problem, horizon=self.rounds, privacy=target)
 
     def _target(self, who: Contestant) -> Privacy | None:
         """The target in full. Those who are pure do not look at delta."""

@@ -12,7 +12,7 @@ on that of d standard normals):
 
     Y = s sqrt(k) eigenvalue
     V = shown Gram matrix + (ridge + 2 Y) I,   theta = V^-1 (shown moment)
-    radius = sigma sqrt(ln det V - d ln(ridge + Y) + 2 ln(2/alpha)) + S sqrt(ridge + 3 Y)
+    radius = sigma sqrt(ln det V - d ln(ridge + Y) + 2 ln(4/alpha)) + S sqrt(ridge + 3 Y)
              + s_u sqrt(k) length / sqrt(floor)
 
 where the floor is at most the smallest eigenvalue of V: ridge + Y, or that eigenvalue itself where
@@ -64,7 +64,7 @@ class RidgeSpec(NamedTuple):
     eigenvalue: float
     length: float
     noise_scale: float  # sigma
-    log_offset: float  # 2 ln(2/alpha)
+    log_offset: float  # 2 ln(4/alpha): a quarter of alpha is for rewards
     theta_norm: float  # S
     gram_step: float  # what entries of the Gram matrix are whole multiples of
     moment_step: float  # and those of the moment

@@ -74,7 +74,8 @@ def regret_bound(mechanism: Mechanism, *, rounds: int | None = None) -> float:
         ParameterError: if rows do not count alike, or the confidence set is another.
     """
     known = ingredients(mechanism, rounds=rounds)
-    return _dual(known, lambda price: gains(known, price))
+    most = _most(mechanism, rounds)
+    return min(most, _dual(known, lambda price: gains(known, price)))
 
 
 def gap_regret_bound(mechanism: Mechanism, *, gap: float, rounds: int | None = None) -> float:
@@ -96,7 +97,13 @@ def gap_regret_bound(mechanism: Mechanism, *, gap: float, rounds: int | None = N
     gap = checks.positive("gap", gap)
     known = ingredients(mechanism, rounds=rounds)
     found = _dual(known, lambda price: gap_gains(known, price, gap=gap))
-    return min(found, _dual(known, lambda price: gains(known, price)))
+    return min(found, regret_bound(mechanism, rounds=rounds))
+
+
+def _most(mechanism: Mechanism, rounds: int | None) -> float:
+    """2 B rounds. Sums over batches can be above it: one entry may stand for several sizes."""
+    setting = mechanism.setting
+    return 2.0 * setting.problem.mean_reward_bound * (setting.horizon if rounds is None else rounds)
 
 
 def ingredients(mechanism: Mechanism, *, rounds: int | None = None) -> Ingredients:

@@ -318,7 +318,7 @@ class Windowed(_OwnShift):
         growth: each later release has this share more rows ...
         root: ... or this many times the square root of them, whichever is less.
         ratio: the moment's noise over the Gram matrix's, in multiples of reward bound over action
-            norm.
+            norm. Not used if rewards alone are protected: the Gram matrix then has no noise.
         confidence: the confidence set that is proven.
         memory: how many rows are remembered: after so many more a row counts e times less. None to
             forget nothing.
@@ -414,7 +414,8 @@ class Tight(_OwnShift):
             has none, and nothing is learned.
         strategy: how noise is shared between releases.
         confidence: the confidence set.
-        ratio: the moment's noise over the Gram matrix's; None for the best one.
+        ratio: the moment's noise over the Gram matrix's; None for the best one. Not used if rewards
+            alone are protected: the Gram matrix then has no noise.
     """
 
     name: str = "tight"

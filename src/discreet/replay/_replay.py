@@ -71,7 +71,8 @@ def replay(
 
     Args:
         log: where the log is, and what its columns mean.
-        privacy: the target of the learner.
+        privacy: the target of the learner. If it protects rewards alone, whoever chose the logged
+            actions must not have seen raw rewards: what was chosen next would tell them.
         features: the public map that makes rows of contexts and actions; if left out
             `features.default`.
         actions: the ids of all actions that could have been taken, in every round, or dictionaries
