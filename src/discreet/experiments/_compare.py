@@ -384,10 +384,10 @@ EXPERIMENT = Experiment(
             "under replacement of one round; except those of gaussian, which are the paper's and "
             "larger. rare-switching is the paper's tree with our scales. Confidence widths of the "
             "baselines are those of their proofs, with sharper tails where we have them; most of "
-            "them are far wider than what is needed, which is what proofs cost. windows, batched-ts, "
-            "nonprivate and LinTS play at the rewards' scale, by posterior deviations or draws; "
-            "there is no regret theorem here for that. LinTS (as in its proof) makes draws as wide "
-            "as a confidence ellipsoid, at the level that LinUCB has."
+            "them are far wider than what is needed, which is what proofs cost. windows, "
+            "batched-ts, nonprivate and LinTS play at the rewards' scale, by posterior deviations "
+            "or draws; there is no regret theorem here for that. LinTS (as in its proof) makes "
+            "draws as wide as a confidence ellipsoid, at the level that LinUCB has."
         ),
         (
             "Some learners have heavy tails: a few seeds never find the best action and make the "
