@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from discreet.errors import ParameterError, StoreError
+from discreet.service._bodies import Action, RankRequest, ServiceError
 from discreet.service._committer import Committer
 from discreet.service._configuration import administrator_of, secret_of
 from discreet.service._core import Core
 from discreet.service._database import Database
+from discreet.service._hashes import Hashes
 from discreet.service._keys import Keyring, administrator
 from discreet.service._witness import Witness
 from service.serving import ADMIN, Service
@@ -191,6 +193,16 @@ def test_data_is_not_opened_with_another_key_for_hashes(service: Service, tmp_pa
         for wrong in {None, b"k" * 20, b"l" * 20} - {right}:
             with pytest.raises(ParameterError, match="DISCREET_SECRET"):
                 service.loop.run(start(wrong, place))
+
+
+def test_a_context_that_is_too_deep_to_be_hashed_is_a_request_that_cannot_be() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(100_000):
+        deep = {"a": deep}
+    request = RankRequest(actions=[Action(id="a")], context=deep)
+    with pytest.raises(ServiceError, match="nested too deeply") as caught:
+        Hashes(b"k" * 20).request(request, "a key")
+    assert caught.value.status == 400
 
 
 def test_an_empty_key_opens_nothing() -> None:

@@ -36,7 +36,7 @@ _key = msgspec.json.Decoder(KeyRequest)
 async def rank(core: Core, request: Request) -> Response:
     """Choose an action for a person."""
     asked = await decoded(request, _rank)
-    decision = core.decide(request.path_params["bandit"], asked)
+    decision = core.decide(request.path_params["bandit"], asked, request.state.key.id)
     try:
         return answer(await core.write_down(decision), 201)
     except StoreError:

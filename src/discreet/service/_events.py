@@ -38,7 +38,7 @@ class Decided(NamedTuple):
         features: the chosen action's row, 64 bits a number.
         otherwise: its reward if none comes.
         subject: the keyed hash of whom it was for.
-        request: the keyed digest of what was asked.
+        request: the keyed digest of what was asked, and with which key.
         choice: which action was chosen.
         release: from which release.
     """

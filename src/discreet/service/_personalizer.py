@@ -152,7 +152,7 @@ def _refusal(error: ServiceError, wrong: str) -> Response:
 async def _rank(core: Core, request: Request) -> Response:
     """Choose an action."""
     body = await decoded(request, _RANK)
-    found = await core.rank(request.path_params["bandit"], rank_request(body))
+    found = await core.rank(request.path_params["bandit"], rank_request(body), request.state.key.id)
     return answer(rank_response(body, found), 201)
 
 
