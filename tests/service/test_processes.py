@@ -94,6 +94,17 @@ def test_a_database_password_is_on_no_command_line() -> None:
     assert "secret" not in " ".join(_writer_command(made))
 
 
+def test_the_writer_hears_that_somebody_vouches_for_the_data() -> None:
+    for vouched in (True, False):
+        command = _writer_command(Configuration(data="here", new_witness=vouched))
+        assert ("--new-witness" in command) == vouched
+
+
+def test_nobody_vouches_for_data_without_a_witness() -> None:
+    with pytest.raises(ParameterError, match="new_witness"):
+        configuration({"database": "postgresql://host/db", "new_witness": True}, environment={})
+
+
 def test_without_a_key_one_is_made_and_printed_once(tmp_path: Path) -> None:
     port, data = free_port(), tmp_path / "data"
     said = []

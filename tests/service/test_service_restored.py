@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from discreet.errors import StoreError
+from discreet.service._witness import Witness
 from service.serving import Service
 
 if TYPE_CHECKING:
     from discreet.service._database import Connection
+    from discreet.service._witness import Testimony
 
 
 def play(service: Service, rounds: int) -> None:
@@ -32,7 +34,7 @@ def backup(service: Service, to: Path) -> None:
     service.writer = service.new_writer()
 
 
-def restore(service: Service, source: Path) -> Service:
+def restore(service: Service, source: Path, **settings: bool) -> Service:
     """Put all of it back, and start again."""
     now = service.clock.now
     service.close()
@@ -41,7 +43,7 @@ def restore(service: Service, source: Path) -> Service:
     shutil.rmtree(service.folder / "learners")
     shutil.copy(source / "service.sqlite", service.folder)
     shutil.copytree(source / "learners", service.folder / "learners")
-    found = Service(service.folder / "service.sqlite", service.folder)
+    found = Service(service.folder / "service.sqlite", service.folder, **settings)
     found.clock.now = now
     return found
 
@@ -84,6 +86,118 @@ def test_events_that_only_look_like_the_old_ones_are_refused_by_the_writer(
         assert service.get("/v1/bandits/news").json()["state"] == "rewound"
     finally:
         service.close()
+
+
+def elsewhere(service: Service, source: Path, to: Path, **settings: bool) -> Service:
+    """Start a backup in another folder, as on another machine."""
+    shutil.copytree(source, to)
+    return started(service, to, **settings)
+
+
+def started(service: Service, to: Path, **settings: bool) -> Service:
+    """Start what is in a folder, and let it look around."""
+    found = Service(to / "service.sqlite", to, **settings)
+    found.clock.now = service.clock.now
+    found.settle()
+    return found
+
+
+@pytest.mark.parametrize("rounds", [0, 100])
+def test_a_backup_without_its_witness_goes_on_only_if_somebody_vouches_for_it(
+    service: Service, tmp_path: Path, rounds: int
+) -> None:
+    service.make()
+    play(service, rounds)
+    service.rank()  # waits, and would be learned in both places
+    backup(service, tmp_path / "backup")
+    service.pass_time(11)
+    service.settle()
+    moved = elsewhere(service, tmp_path / "backup", tmp_path / "moved")
+    try:
+        found = moved.get("/v1/bandits/news").json()
+        assert (found["state"], found["closed"]) == ("rewound", rounds)
+        assert "--new-witness" in found["state_reason"]
+        assert moved.rank().json()["error"]["code"] == "Rewound"
+    finally:
+        moved.close()
+    for settings in ({"new_witness": True}, {}):  # once is enough
+        moved = started(service, tmp_path / "moved", **settings)
+        try:
+            assert moved.get("/v1/bandits/news").json()["state"] == "running"
+            play(moved, 1)
+        finally:
+            moved.close()
+    assert moved.witness.of(1).rows == rounds + 3
+
+
+def test_data_that_was_moved_with_its_witness_goes_on(service: Service, tmp_path: Path) -> None:
+    service.make()
+    play(service, 100)
+    backup(service, tmp_path / "backup")
+    shutil.copytree(tmp_path / "witness", tmp_path / "backup" / "witness")
+    moved = elsewhere(service, tmp_path / "backup", tmp_path / "moved")
+    try:
+        play(moved, 1)
+        found = moved.get("/v1/bandits/news").json()
+        assert (found["state"], found["closed"]) == ("running", 101)
+    finally:
+        moved.close()
+
+
+def test_nobody_can_vouch_for_data_that_the_witness_contradicts(tmp_path: Path) -> None:
+    service = Service(tmp_path / "service.sqlite", tmp_path)
+    service.make()
+    play(service, 100)
+    backup(service, tmp_path / "backup")
+    play(service, 100)
+    service = restore(service, tmp_path / "backup", new_witness=True)
+    try:
+        service.settle()
+        assert service.get("/v1/bandits/news").json()["state"] == "rewound"
+    finally:
+        service.close()
+
+
+def test_an_empty_learner_is_remembered_before_its_first_row(
+    any_service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = any_service
+    service.make()
+    service.rank()
+    service.pass_time(11)
+    with monkeypatch.context() as patched:
+        full = StoreError("witness", "is full; a test filled it")
+        patched.setattr(service.witness, "remember", lambda *_: (_ for _ in ()).throw(full))
+        service.settle()
+        assert service.get("/v1/bandits/news").json()["closed"] == 0
+        assert service.writer._joiners == {}
+    service.writer._after.clear()
+    service.settle()
+    assert service.get("/v1/bandits/news").json()["closed"] == 1
+
+
+def test_a_writer_that_died_when_it_had_remembered_a_new_learner_makes_another(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.make()
+    remember, learners = Witness.remember, []
+
+    def die(self: Witness, bandit: int, testimony: "Testimony") -> None:
+        remember(self, bandit, testimony)
+        learners.append(testimony.learner)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Witness, "remember", die)
+        with pytest.raises(KeyboardInterrupt):
+            service.writer.turn()
+    service.writer.close()
+    service.writer = service.new_writer()
+    play(service, 1)
+    assert service.get("/v1/bandits/news").json()["state"] == "running"
+    testimony = service.witness.of(1)
+    assert testimony is not None
+    assert (testimony.rows, testimony.learner not in learners) == (1, True)
 
 
 def test_a_ranker_that_saw_more_refuses_a_database_that_was_restored_under_it(

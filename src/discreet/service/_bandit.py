@@ -113,7 +113,9 @@ class Bandit:
         """Refuse to decide from what may be a restored backup."""
         if self.state == "rewound":
             raise ServiceError(
-                503, "Rewound", f"This bandit was restored from a backup: {self.state_reason}."
+                503,
+                "Rewound",
+                f"This bandit may have been restored from a backup: {self.state_reason}.",
             )
 
     def scored(self, request: RankRequest, ranker: Ranker | None = None) -> Scored:

@@ -56,11 +56,16 @@ def serve(configuration: Configuration) -> int:
     database = _once_it_answers(
         lambda: Database(configuration.database or _file_of(configuration)), configuration
     )
-    witness = Witness(configuration.witness_folder)
+    witness = Witness(configuration.witness_folder, new=configuration.new_witness)
     if witness.folder is None:
         _log.warning(
             "no witness: a database that is restored from a backup will not be noticed by a new "
             "process; give --data or --witness"
+        )
+    if configuration.new_witness:
+        _log.warning(
+            "new witness: data of which the witness knows nothing is taken to be the newest; leave "
+            "--new-witness out of the next start"
         )
     if configuration.role == "writer":
         return _write(configuration, database, witness)
@@ -241,6 +246,7 @@ def _writer_command(configuration: Configuration) -> list[str]:
         "--log-level": configuration.log_level,
     }
     given = [part for name, value in options.items() if value is not None for part in (name, value)]
+    given += ["--new-witness"] if configuration.new_witness else []
     return [sys.executable, "-m", "discreet", "serve", "--role", "writer", *given]
 
 
