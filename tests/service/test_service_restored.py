@@ -213,6 +213,74 @@ def test_a_ranker_that_saw_more_refuses_a_database_that_was_restored_under_it(
     connection.close()
 
 
+def test_a_ranker_does_not_forget_that_a_database_was_restored_under_it(
+    service: Service,
+) -> None:
+    service.make()
+    for _ in range(5):
+        service.rank()
+    service.loop.run(service.core.look())
+    connection = service.database.connect()
+    for events in (3, 5, 50):  # others, who have not noticed, go on
+        connection.execute("UPDATE service_bandit SET events = ?", (events,))
+        service.loop.run(service.core.look())
+        assert service.rank().json()["error"]["code"] == "Rewound"
+    connection.close()
+
+
+@pytest.mark.parametrize("later", [0, 1])
+def test_a_ranker_notices_another_release_of_the_number_that_it_saw(
+    service: Service, later: int
+) -> None:
+    service.make()
+    play(service, 100)
+    number = service.get("/v1/bandits/news").json()["release"]["number"]
+    connection = service.database.connect()
+    connection.execute(
+        "INSERT INTO service_release (bandit, number, held, digest, made, document) "
+        "SELECT bandit, number + 1, held, digest, made, document FROM service_release "
+        "WHERE number = ? AND ? = 1",
+        (number, later),
+    )
+    connection.execute("UPDATE service_release SET digest = 'another' WHERE number = ?", (number,))
+    service.loop.run(service.core.look())
+    found = service.get("/v1/bandits/news").json()
+    assert (found["state"], f"release {number}" in found["state_reason"]) == ("rewound", True)
+    connection.close()
+
+
+def test_a_witness_that_can_be_read_again_is_believed_again(service: Service) -> None:
+    service.make()
+    service.settle()
+    file = service.folder / "witness" / "1.json"
+    content = file.read_bytes()
+    for text, status in ((b"", 503), (content, 201)):
+        file.write_bytes(text)
+        service.loop.run(service.core.look())
+        assert service.rank().status_code == status
+
+
+def test_what_a_witness_remembers_since_the_look_is_no_contradiction(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.make()
+    service.settle()
+    of = service.witness.of
+
+    def late(bandit: int) -> "Testimony | None":
+        """A writer that learns one more row between the look's query and its witness."""
+        connection = service.database.connect()
+        connection.execute("UPDATE service_bandit SET events = 1")
+        connection.close()
+        found = of(bandit)
+        return None if found is None else type(found)(found.learner, 0, found.head, 1)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(service.witness, "of", late)
+        service.loop.run(service.core.look())
+    assert service.get("/v1/bandits/news").json()["state"] == "running"
+
+
 def test_a_ranker_refuses_fewer_events_than_there_were(service: Service) -> None:
     service.make()
     for _ in range(5):

@@ -77,6 +77,7 @@ class Bandit:
         self.features = features_of(spec)
         self.state = "running"
         self.state_reason = ""
+        self.rewound = False  # found out by this process, which does not forget it
         self.ranker = Ranker(release, policy=policy_from(spec.policy or {}))
         self.made = created  # when the release was made
         self.digest: str = fingerprint(release)
