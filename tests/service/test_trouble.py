@@ -14,6 +14,7 @@ from discreet.service._committer import Committer
 from discreet.service._configuration import administrator_of, secret_of
 from discreet.service._core import Core
 from discreet.service._database import Database
+from discreet.service._events import Decided
 from discreet.service._hashes import Hashes
 from discreet.service._keys import Keyring, administrator
 from discreet.service._witness import Witness
@@ -66,25 +67,77 @@ def test_a_service_ends_although_its_database_says_nothing(
     service.writer.close()
 
 
+@pytest.fixture
+def unlearned(tmp_path: Path) -> Iterator[Service]:
+    """A service that decides without its database."""
+    made = Service(tmp_path / "service.sqlite", tmp_path, without_database="unlearned")
+    made.make()
+    yield made
+    made.close()
+
+
+@contextlib.contextmanager
+def ambiguous(written: list[Decided] | None = None) -> Iterator[None]:
+    """The database goes away in the middle of every commit, which is made."""
+    rank = Committer.rank
+
+    async def lost(self: Committer, bandit: int, decided: Decided) -> None:
+        await rank(self, bandit, decided)
+        if written is not None:
+            written.append(decided)
+        raise StoreError("database", "went away in the middle of its commit")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Committer, "rank", lost)
+        yield
+
+
 def test_an_unlearned_answer_is_the_decision_that_may_have_been_written_down(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    unlearned: Service,
 ) -> None:
-    service = Service(tmp_path / "service.sqlite", tmp_path, without_database="unlearned")
-    try:
-        service.make()
-        written: list[Any] = []
-        rank = Committer.rank
+    written: list[Decided] = []
+    with ambiguous(written):
+        shown = [unlearned.rank().json() for _ in range(30)]
+    assert [one["event_id"] for one in shown] == [one.event_id for one in written]
+    assert ["abc".index(one["action_id"]) for one in shown] == [one.choice for one in written]
+    event = shown[0]["event_id"]
+    assert unlearned.rewards((event, 1.0))[0]["verdict"] == "accepted"
 
-        async def ambiguous(self: Committer, bandit: int, decided: Any) -> None:
-            await rank(self, bandit, decided)
-            written.append(decided.choice)
-            raise StoreError("database", "went away in the middle of its commit")
 
-        monkeypatch.setattr(Committer, "rank", ambiguous)
-        shown = [service.rank(event_id=f"e{n}").json()["action_id"] for n in range(30)]
-        assert ["abc".index(one) for one in shown] == written  # by chance once in 3 ** 30
-    finally:
-        service.close()
+@pytest.mark.parametrize(
+    ("path", "body", "fields"),
+    [
+        (
+            "/v1/bandits/news/rank",
+            {"event_id": "e1", "actions": [{"id": "a"}, {"id": "b"}]},
+            ("event_id", "action_id"),
+        ),
+        (
+            "/bandits/news/personalizer/v1.0/rank",
+            {
+                "eventId": "e1",
+                "actions": [{"id": "a", "features": [{}]}, {"id": "b", "features": [{}]}],
+            },
+            ("eventId", "rewardActionId"),
+        ),
+    ],
+)
+def test_a_repeated_request_that_is_answered_unlearned_teaches_nothing_about_another_action(
+    unlearned: Service, path: str, body: dict[str, Any], fields: tuple[str, str]
+) -> None:
+    event, action = fields
+    first = unlearned.post(path, body)
+    assert (first.status_code, first.json()[event]) == (201, "e1")
+    assert "discreet-learned" not in first.headers
+    with ambiguous():
+        answers = [unlearned.post(path, body) for _ in range(30)]
+    assert {one.json()[action] for one in answers} == {"a", "b"}  # not by chance once in 2 ** 29
+    for one in answers:
+        assert (one.status_code, one.headers["discreet-learned"]) == (201, "false")
+        reward = unlearned.rewards((one.json()[event], 1.0))[0]
+        assert reward["verdict"] == "unknown"
+    assert unlearned.rewards(("e1", 1.0))[0]["verdict"] == "accepted"
+    assert len({one.json()[event] for one in answers}) == len(answers)
 
 
 def test_a_bad_witness_file_stops_its_own_bandit_only(service: Service) -> None:

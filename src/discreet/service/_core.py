@@ -40,6 +40,16 @@ class Decision(NamedTuple):
         """What is said to whoever asked."""
         return self.scored.answer(self.request, self.decided.event_id, self.decided.choice)
 
+    def unlearned(self) -> RankAnswer:
+        """What is said if nobody knows whether it was written down.
+
+        Under an id of the service's own it may have been, and its reward is that of what was shown.
+        An id of the client's may be that of an earlier try, with another action, whose reward this
+        one's must not become: so the answer has an id that belongs to nothing.
+        """
+        known = self.decided.event_id if self.decided.fresh else uuid.uuid4().hex
+        return self.scored.answer(self.request, known, self.decided.choice)
+
 
 class Core(Administration):
     """The service's state in one process. Make it inside its event loop.

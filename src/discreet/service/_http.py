@@ -15,7 +15,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from discreet.errors import StoreError
-from discreet.service._bodies import ErrorAnswer, ErrorBody, EventId, ServiceError
+from discreet.service._bodies import (
+    ErrorAnswer,
+    ErrorBody,
+    EventId,
+    RankAnswer,
+    RankRequest,
+    ServiceError,
+)
 from discreet.service._core import Core
 from discreet.service._keys import Key
 
@@ -126,6 +133,26 @@ async def authorized(request: Request, scope: str, bandit: str | None) -> Key:
     if bandit is not None and not state.core.knows(bandit):
         await state.core.look_again()
     return key
+
+
+async def ranked(
+    core: Core, request: Request, asked: RankRequest
+) -> tuple[RankAnswer, dict[str, str]]:
+    """A decision, and the headers of its answer; if it is so configured, without the database too.
+
+    Args:
+        core: decides.
+        request: of an endpoint, with its key.
+        asked: what its body says.
+    """
+    decision = core.decide(request.path_params["bandit"], asked, request.state.key.id)
+    try:
+        return await core.write_down(decision), {}
+    except StoreError:
+        if request.app.state.configuration.without_database != "unlearned":
+            raise
+    # Better an answer of which nobody knows whether it will be learned from than none.
+    return decision.unlearned(), {"Discreet-Learned": "false"}
 
 
 def event_of(request: Request) -> str:
