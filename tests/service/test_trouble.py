@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from discreet.errors import ParameterError, StoreError
+from discreet.service import _events as events
 from discreet.service._bodies import Action, RankRequest, ServiceError
-from discreet.service._committer import Committer
+from discreet.service._committer import Committer, _Rank, _Rewards, _Work
 from discreet.service._configuration import administrator_of, secret_of
 from discreet.service._core import Core
 from discreet.service._database import Database
@@ -138,6 +139,52 @@ def test_a_repeated_request_that_is_answered_unlearned_teaches_nothing_about_ano
         assert reward["verdict"] == "unknown"
     assert unlearned.rewards(("e1", 1.0))[0]["verdict"] == "accepted"
     assert len({one.json()[event] for one in answers}) == len(answers)
+
+
+def handled(service: Service, *jobs: Any) -> list[Any]:
+    """What becomes of jobs that came together."""
+    return service.core._committer._handle(list(jobs))
+
+
+def decided(event_id: str) -> Decided:
+    return Decided(
+        event_id=event_id, fresh=False, wait=10.0, active=True, features=b"", otherwise=0.0,
+        subject=None, request=b"", choice=0, release=0,
+    )  # fmt: skip
+
+
+def test_a_bandit_that_is_gone_is_refused_and_the_others_go_on(any_service: Service) -> None:
+    service = any_service
+    service.make("one")
+    service.make("two")
+    connection = service.database.connect()
+    connection.execute("DELETE FROM service_bandit WHERE name = 'one'")
+    found = service.rank("one")
+    assert (found.status_code, found.json()["error"]["code"]) == (404, "BanditNotFound")
+    gone, written = handled(service, _Rank(1, decided("e1")), _Rank(2, decided("e1")))
+    assert isinstance(gone, ServiceError)
+    assert written is None
+    assert connection.execute("SELECT bandit FROM service_event") == [(2,)]
+    connection.close()
+
+
+def test_an_error_is_that_of_its_transaction_of_which_nothing_is_there(
+    any_service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = any_service
+    service.make()
+    monkeypatch.setattr(events, "reward", lambda *_, **__: {}["what nobody thought of"])
+    answers = handled(
+        service,
+        _Rank(1, decided("e1")),
+        _Rewards(1, [], (0.0, 1.0), adding=False),
+        _Work(lambda one: one.execute("SELECT 1 FROM service_bandit")),
+    )
+    assert [type(one) for one in answers] == [KeyError, KeyError, list]
+    connection = service.database.connect()
+    assert connection.execute("SELECT events FROM service_bandit") == [(0,)]
+    assert connection.execute("SELECT 1 FROM service_event") == []
+    connection.close()
 
 
 def test_a_bad_witness_file_stops_its_own_bandit_only(service: Service) -> None:
