@@ -213,11 +213,31 @@ def test_releases_have_digests_that_hold_and_tags_that_last(service: Service) ->
     assert service.get("/v1/bandits/news/releases/-1").status_code == 404
 
 
+@pytest.mark.parametrize("path", ["/v1/bandits/news", "/readyz"])
+def test_an_error_that_nobody_thought_of_is_json_and_one_line_without_its_message(
+    service: Service,
+    path: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    service.make()
+    for name in ("counts", "health"):
+        monkeypatch.setattr(service.core, name, lambda *_: {}["a secret"])
+    found = service.get(path)
+    assert (found.status_code, found.json()["error"]["code"]) == (500, "InternalError")
+    assert found.headers["x-content-type-options"] == "nosniff"
+    lines = [one for one in caplog.records if one.levelname == "ERROR"]
+    assert [(one.getMessage(), one.kind) for one in lines] == [("internal", "KeyError")]
+    assert "secret" not in caplog.text + found.text
+    assert all(one.exc_info is None for one in lines)
+
+
 def test_the_card_states_the_promise_and_what_the_joiner_adds(service: Service) -> None:
     service.make()
     card = service.get("/v1/bandits/news/card").json()
     assert card["epsilon"] == 50.0
     assert "whether and when a reward came is protected" in card["joiner"]
+    assert "now the wait is 10 seconds, and the default is 0." in card["joiner"]
 
 
 @pytest.mark.parametrize(

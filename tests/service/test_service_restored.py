@@ -367,5 +367,9 @@ def test_a_bandit_and_a_key_of_another_ranker_are_known_at_once(
         service.make()
         made = service.post("/v1/keys", {"name": "k", "scopes": ["read"]}).json()
         assert other.get("/v1/bandits/news", key=made["key"]).status_code == 200
+        body = {"name": "k", "scopes": ["read"], "bandit": "news"}
+        made = service.post("/v1/keys", body).json()
+        found = other.get("/v1/bandits", key=made["key"])  # it may see this one, and not all
+        assert [one["name"] for one in found.json()["bandits"]] == ["news"]
     finally:
         other.close()

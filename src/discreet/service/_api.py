@@ -15,13 +15,13 @@ from discreet.service._bodies import BanditSpec, KeyRequest, RankRequest, Reward
 from discreet.service._catalogue import ledger_summary
 from discreet.service._core import Core
 from discreet.service._http import (
+    allowed,
     answer,
-    authorized,
+    authenticated,
     decoded,
     encode,
     endpoint,
     event_of,
-    key_text,
     ranked,
     who,
 )
@@ -65,11 +65,10 @@ async def create_bandit(core: Core, request: Request) -> Response:
 
 async def list_bandits(request: Request) -> Response:
     """The bandits that the key may read."""
-    core, text = request.app.state.core, key_text(request)
-    key = None if text is None else core.authenticate(text)
-    only = None if key is None else key.bandit
-    await authorized(request, "read", only)
-    found = [one.as_json() for one in core.bandits() if only in {None, one.name}]
+    key = await authenticated(request)
+    allowed(key, "read", key.bandit)
+    known = request.app.state.core.bandits()
+    found = [one.as_json() for one in known if key.bandit in {None, one.name}]
     return answer({"bandits": found})
 
 

@@ -289,10 +289,11 @@ class Catalogue:
         release, rule = bandit.ranker.release, bandit.spec.reward
         card = privacy_card(release.mechanism, releases=release.number, rows=release.rows)
         card["joiner"] = (
-            "One event is one row, in the order of events, closed at its deadline "
-            f"{rule.wait_seconds:g} seconds after its rank, with the reward that came or "
-            f"{rule.default:g}; a row of zeros if it was not activated, was erased, or is beyond "
-            "its subject's cap. So whether and when a reward came is protected like the reward."
+            "One event is one row, in the order of events, closed at its deadline, with the reward "
+            "that came or the default; a row of zeros if it was not activated, was erased, or is "
+            "beyond its subject's cap. Deadline and default are fixed at its rank: now the wait "
+            f"is {rule.wait_seconds:g} seconds, and the default is {rule.default:g}. So whether "
+            "and when a reward came is protected like the reward."
         )
         if card["protects"] == "rewards":
             card["joiner"] += (

@@ -115,6 +115,21 @@ async def authorized(request: Request, scope: str, bandit: str | None) -> Key:
         scope: what the key must be for.
         bandit: of which bandit; None for all of them.
     """
+    key = allowed(await authenticated(request), scope, bandit)
+    if bandit is not None and not request.app.state.core.knows(bandit):
+        await request.app.state.core.look_again()
+    return key
+
+
+def allowed(key: Key, scope: str, bandit: str | None) -> Key:
+    """The key, if it may do this; ServiceError 403 if not."""
+    if not key.allows(scope, bandit):
+        raise ServiceError(403, "Forbidden", f"This key may not do that: it needs {scope!r}.")
+    return key
+
+
+async def authenticated(request: Request) -> Key:
+    """Whose key it is; ServiceError 401 if it is nobody's, 429 if there are too many requests."""
     state, text = request.app.state, key_text(request)
     key: Key | None = None if text is None else state.core.authenticate(text)
     if key is None:
@@ -128,10 +143,6 @@ async def authorized(request: Request, scope: str, bandit: str | None) -> Key:
         raise ServiceError(401, "Unauthorized", "Give a valid key: `Authorization: Bearer KEY`.")
     if not state.buckets.take(key.id):
         raise ServiceError(429, "RateLimited", "Too many requests with this key; wait a little.")
-    if not key.allows(scope, bandit):
-        raise ServiceError(403, "Forbidden", f"This key may not do that: it needs {scope!r}.")
-    if bandit is not None and not state.core.knows(bandit):
-        await state.core.look_again()
     return key
 
 
