@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Route
 from discreet.errors import BrokenLedgerError
 from discreet.service import _openapi
 from discreet.service._bodies import BanditSpec, KeyRequest, RankRequest, Rewards, ServiceError
-from discreet.service._catalogue import ledger_summary
+from discreet.service._cards import ledger_summary
 from discreet.service._core import Core
 from discreet.service._http import (
     allowed,
