@@ -54,7 +54,7 @@ class Service:
         self.folder = folder
         self.place = place
         self.database = Database(place)
-        self.witness = Witness(folder / "witness")
+        self.witness = Witness(folder / "witness", new=settings.get("new_witness", False))
         self.learners = None if self.database.server else folder / "learners"
         if self.learners is not None:
             self.learners.mkdir(exist_ok=True)

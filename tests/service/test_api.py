@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 import discreet
@@ -34,6 +35,40 @@ def test_a_repeated_request_is_one_event_with_one_answer(any_service: Service) -
     assert any_service.get("/v1/bandits/news").json()["events"] == 1
     other = any_service.rank(event_id="e1", context={"a": 2})
     assert (other.status_code, other.json()["error"]["code"]) == (409, "EventExists")
+
+
+@pytest.mark.parametrize(
+    ("path", "features", "fixed"),
+    [
+        ("/v1/bandits/news/rank", "context", {"event_id": "e1", "actions": [{"id": "a"}]}),
+        (
+            "/bandits/news/personalizer/v1.0/rank",
+            "contextFeatures",
+            {"eventId": "e1", "actions": [{"id": "a", "features": [{}]}]},
+        ),
+    ],
+)
+def test_a_right_guess_of_what_another_key_asked_is_answered_like_a_wrong_one(
+    service: Service, path: str, features: str, fixed: dict[str, object]
+) -> None:
+    service.make()
+    shop, snoop = (
+        service.post("/v1/keys", {"name": name, "scopes": ["rank"]}).json()["key"]
+        for name in ("shop", "snoop")
+    )
+
+    def ask(illness: str, key: str) -> httpx.Response:
+        found = {"illness": illness}
+        said = found if features == "context" else [found]
+        return service.post(path, {**fixed, features: said}, key=key)
+
+    first = ask("flu", shop)
+    assert first.status_code == 201
+    right, wrong = ask("flu", snoop), ask("gout", snoop)
+    assert (right.status_code, right.content) == (409, wrong.content)
+    assert ask("flu", ADMIN).status_code == 409  # it is another key, too
+    again = ask("flu", shop)
+    assert (again.status_code, again.json()) == (201, first.json())
 
 
 def test_a_repeated_request_is_answered_from_the_release_of_its_first_answer(
@@ -178,11 +213,31 @@ def test_releases_have_digests_that_hold_and_tags_that_last(service: Service) ->
     assert service.get("/v1/bandits/news/releases/-1").status_code == 404
 
 
+@pytest.mark.parametrize("path", ["/v1/bandits/news", "/readyz"])
+def test_an_error_that_nobody_thought_of_is_json_and_one_line_without_its_message(
+    service: Service,
+    path: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    service.make()
+    for name in ("counts", "health"):
+        monkeypatch.setattr(service.core, name, lambda *_: {}["a secret"])
+    found = service.get(path)
+    assert (found.status_code, found.json()["error"]["code"]) == (500, "InternalError")
+    assert found.headers["x-content-type-options"] == "nosniff"
+    lines = [one for one in caplog.records if one.levelname == "ERROR"]
+    assert [(one.getMessage(), one.kind) for one in lines] == [("internal", "KeyError")]
+    assert "secret" not in caplog.text + found.text
+    assert all(one.exc_info is None for one in lines)
+
+
 def test_the_card_states_the_promise_and_what_the_joiner_adds(service: Service) -> None:
     service.make()
     card = service.get("/v1/bandits/news/card").json()
     assert card["epsilon"] == 50.0
     assert "whether and when a reward came is protected" in card["joiner"]
+    assert "now the wait is 10 seconds, and the default is 0." in card["joiner"]
 
 
 @pytest.mark.parametrize(

@@ -165,6 +165,33 @@ def test_erasing_a_person_makes_zeros_of_what_waits_and_of_the_open_batch(
     assert service.learner().rows == 5
 
 
+@pytest.mark.parametrize("how", ["erased", "long past"])
+def test_nothing_private_stays_of_an_event_that_is_erased_or_long_past(
+    any_service: Service, how: str
+) -> None:
+    service = any_service
+    service.make()
+    for number in range(30):
+        service.rank(event_id=f"e{number}", subject="ann", context={"age": 77}, defer=True)
+    service.rewards(("e0", 1.0))
+    connection = service.database.connect()
+
+    def left() -> set[tuple]:
+        rows = connection.execute(
+            "SELECT active, choice, features, reward, subject, request FROM service_pending"
+        )
+        return {(*row[:5], bytes(row[5])) for row in rows}
+
+    assert {row[:2] for row in left()} == {(0, 0), (0, 1), (0, 2)}
+    with connection.transaction():
+        if how == "erased":
+            events.erase(connection, 1, service.core._hashes.subject("news", "ann"), 0)
+        else:
+            events.blank(connection, 1, service.clock.now + 100)
+    assert left() == {(1, 0, None, None, None, b"")}
+    connection.close()
+
+
 def test_payloads_are_removed_once_they_are_learned_from(any_service: Service) -> None:
     service = any_service
     service.make()

@@ -14,7 +14,7 @@ import pytest
 
 from discreet.errors import ParameterError
 from discreet.service._configuration import Configuration, configuration
-from discreet.service._run import _writer_command
+from discreet.service._run import _inherited, _writer_command
 
 
 def free_port() -> int:
@@ -92,6 +92,30 @@ def test_sigterm_during_the_start_ends_it_with_0(tmp_path: Path, role: str) -> N
 def test_a_database_password_is_on_no_command_line() -> None:
     made = Configuration(database="postgresql://ann:secret@host/db", data="here")
     assert "secret" not in " ".join(_writer_command(made))
+
+
+def test_a_writer_accepts_what_the_process_above_it_was_given_in_parts() -> None:
+    environment = {
+        "DISCREET_TLS_CERTIFICATE": "c",
+        "DISCREET_PORT": "70000",
+        "DISCREET_SECRET": "s",
+    }
+    options = {"data": "here", "tls_key": "k", "port": 0}
+    assert configuration(options, environment=environment).tls_certificate == "c"
+    kept = _inherited({**environment, "DISCREET_ADMIN_KEY": "root", "HOME": "/home/ann"})
+    assert kept == {"DISCREET_SECRET": "s", "HOME": "/home/ann"}
+    configuration({"data": "here", "role": "writer"}, environment=kept)
+
+
+def test_the_writer_hears_that_somebody_vouches_for_the_data() -> None:
+    for vouched in (True, False):
+        command = _writer_command(Configuration(data="here", new_witness=vouched))
+        assert ("--new-witness" in command) == vouched
+
+
+def test_nobody_vouches_for_data_without_a_witness() -> None:
+    with pytest.raises(ParameterError, match="new_witness"):
+        configuration({"database": "postgresql://host/db", "new_witness": True}, environment={})
 
 
 def test_without_a_key_one_is_made_and_printed_once(tmp_path: Path) -> None:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from discreet.errors import StoreError
+from discreet.service._witness import Witness
 from service.serving import Service
 
 if TYPE_CHECKING:
     from discreet.service._database import Connection
+    from discreet.service._witness import Testimony
 
 
 def play(service: Service, rounds: int) -> None:
@@ -32,7 +34,7 @@ def backup(service: Service, to: Path) -> None:
     service.writer = service.new_writer()
 
 
-def restore(service: Service, source: Path) -> Service:
+def restore(service: Service, source: Path, **settings: bool) -> Service:
     """Put all of it back, and start again."""
     now = service.clock.now
     service.close()
@@ -41,7 +43,7 @@ def restore(service: Service, source: Path) -> Service:
     shutil.rmtree(service.folder / "learners")
     shutil.copy(source / "service.sqlite", service.folder)
     shutil.copytree(source / "learners", service.folder / "learners")
-    found = Service(service.folder / "service.sqlite", service.folder)
+    found = Service(service.folder / "service.sqlite", service.folder, **settings)
     found.clock.now = now
     return found
 
@@ -86,6 +88,118 @@ def test_events_that_only_look_like_the_old_ones_are_refused_by_the_writer(
         service.close()
 
 
+def elsewhere(service: Service, source: Path, to: Path, **settings: bool) -> Service:
+    """Start a backup in another folder, as on another machine."""
+    shutil.copytree(source, to)
+    return started(service, to, **settings)
+
+
+def started(service: Service, to: Path, **settings: bool) -> Service:
+    """Start what is in a folder, and let it look around."""
+    found = Service(to / "service.sqlite", to, **settings)
+    found.clock.now = service.clock.now
+    found.settle()
+    return found
+
+
+@pytest.mark.parametrize("rounds", [0, 100])
+def test_a_backup_without_its_witness_goes_on_only_if_somebody_vouches_for_it(
+    service: Service, tmp_path: Path, rounds: int
+) -> None:
+    service.make()
+    play(service, rounds)
+    service.rank()  # waits, and would be learned in both places
+    backup(service, tmp_path / "backup")
+    service.pass_time(11)
+    service.settle()
+    moved = elsewhere(service, tmp_path / "backup", tmp_path / "moved")
+    try:
+        found = moved.get("/v1/bandits/news").json()
+        assert (found["state"], found["closed"]) == ("rewound", rounds)
+        assert "--new-witness" in found["state_reason"]
+        assert moved.rank().json()["error"]["code"] == "Rewound"
+    finally:
+        moved.close()
+    for settings in ({"new_witness": True}, {}):  # once is enough
+        moved = started(service, tmp_path / "moved", **settings)
+        try:
+            assert moved.get("/v1/bandits/news").json()["state"] == "running"
+            play(moved, 1)
+        finally:
+            moved.close()
+    assert moved.witness.of(1).rows == rounds + 3
+
+
+def test_data_that_was_moved_with_its_witness_goes_on(service: Service, tmp_path: Path) -> None:
+    service.make()
+    play(service, 100)
+    backup(service, tmp_path / "backup")
+    shutil.copytree(tmp_path / "witness", tmp_path / "backup" / "witness")
+    moved = elsewhere(service, tmp_path / "backup", tmp_path / "moved")
+    try:
+        play(moved, 1)
+        found = moved.get("/v1/bandits/news").json()
+        assert (found["state"], found["closed"]) == ("running", 101)
+    finally:
+        moved.close()
+
+
+def test_nobody_can_vouch_for_data_that_the_witness_contradicts(tmp_path: Path) -> None:
+    service = Service(tmp_path / "service.sqlite", tmp_path)
+    service.make()
+    play(service, 100)
+    backup(service, tmp_path / "backup")
+    play(service, 100)
+    service = restore(service, tmp_path / "backup", new_witness=True)
+    try:
+        service.settle()
+        assert service.get("/v1/bandits/news").json()["state"] == "rewound"
+    finally:
+        service.close()
+
+
+def test_an_empty_learner_is_remembered_before_its_first_row(
+    any_service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = any_service
+    service.make()
+    service.rank()
+    service.pass_time(11)
+    with monkeypatch.context() as patched:
+        full = StoreError("witness", "is full; a test filled it")
+        patched.setattr(service.witness, "remember", lambda *_: (_ for _ in ()).throw(full))
+        service.settle()
+        assert service.get("/v1/bandits/news").json()["closed"] == 0
+        assert service.writer._joiners == {}
+    service.writer._after.clear()
+    service.settle()
+    assert service.get("/v1/bandits/news").json()["closed"] == 1
+
+
+def test_a_writer_that_died_when_it_had_remembered_a_new_learner_makes_another(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.make()
+    remember, learners = Witness.remember, []
+
+    def die(self: Witness, bandit: int, testimony: "Testimony") -> None:
+        remember(self, bandit, testimony)
+        learners.append(testimony.learner)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Witness, "remember", die)
+        with pytest.raises(KeyboardInterrupt):
+            service.writer.turn()
+    service.writer.close()
+    service.writer = service.new_writer()
+    play(service, 1)
+    assert service.get("/v1/bandits/news").json()["state"] == "running"
+    testimony = service.witness.of(1)
+    assert testimony is not None
+    assert (testimony.rows, testimony.learner not in learners) == (1, True)
+
+
 def test_a_ranker_that_saw_more_refuses_a_database_that_was_restored_under_it(
     service: Service,
 ) -> None:
@@ -97,6 +211,74 @@ def test_a_ranker_that_saw_more_refuses_a_database_that_was_restored_under_it(
     service.loop.run(service.core.look())
     assert service.rank().json()["error"]["code"] == "Rewound"
     connection.close()
+
+
+def test_a_ranker_does_not_forget_that_a_database_was_restored_under_it(
+    service: Service,
+) -> None:
+    service.make()
+    for _ in range(5):
+        service.rank()
+    service.loop.run(service.core.look())
+    connection = service.database.connect()
+    for events in (3, 5, 50):  # others, who have not noticed, go on
+        connection.execute("UPDATE service_bandit SET events = ?", (events,))
+        service.loop.run(service.core.look())
+        assert service.rank().json()["error"]["code"] == "Rewound"
+    connection.close()
+
+
+@pytest.mark.parametrize("later", [0, 1])
+def test_a_ranker_notices_another_release_of_the_number_that_it_saw(
+    service: Service, later: int
+) -> None:
+    service.make()
+    play(service, 100)
+    number = service.get("/v1/bandits/news").json()["release"]["number"]
+    connection = service.database.connect()
+    connection.execute(
+        "INSERT INTO service_release (bandit, number, held, digest, made, document) "
+        "SELECT bandit, number + 1, held, digest, made, document FROM service_release "
+        "WHERE number = ? AND ? = 1",
+        (number, later),
+    )
+    connection.execute("UPDATE service_release SET digest = 'another' WHERE number = ?", (number,))
+    service.loop.run(service.core.look())
+    found = service.get("/v1/bandits/news").json()
+    assert (found["state"], f"release {number}" in found["state_reason"]) == ("rewound", True)
+    connection.close()
+
+
+def test_a_witness_that_can_be_read_again_is_believed_again(service: Service) -> None:
+    service.make()
+    service.settle()
+    file = service.folder / "witness" / "1.json"
+    content = file.read_bytes()
+    for text, status in ((b"", 503), (content, 201)):
+        file.write_bytes(text)
+        service.loop.run(service.core.look())
+        assert service.rank().status_code == status
+
+
+def test_what_a_witness_remembers_since_the_look_is_no_contradiction(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.make()
+    service.settle()
+    of = service.witness.of
+
+    def late(bandit: int) -> "Testimony | None":
+        """A writer that learns one more row between the look's query and its witness."""
+        connection = service.database.connect()
+        connection.execute("UPDATE service_bandit SET events = 1")
+        connection.close()
+        found = of(bandit)
+        return None if found is None else type(found)(found.learner, 0, found.head, 1)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(service.witness, "of", late)
+        service.loop.run(service.core.look())
+    assert service.get("/v1/bandits/news").json()["state"] == "running"
 
 
 def test_a_ranker_refuses_fewer_events_than_there_were(service: Service) -> None:
@@ -185,5 +367,9 @@ def test_a_bandit_and_a_key_of_another_ranker_are_known_at_once(
         service.make()
         made = service.post("/v1/keys", {"name": "k", "scopes": ["read"]}).json()
         assert other.get("/v1/bandits/news", key=made["key"]).status_code == 200
+        body = {"name": "k", "scopes": ["read"], "bandit": "news"}
+        made = service.post("/v1/keys", body).json()
+        found = other.get("/v1/bandits", key=made["key"])  # it may see this one, and not all
+        assert [one["name"] for one in found.json()["bandits"]] == ["news"]
     finally:
         other.close()

@@ -9,10 +9,14 @@ from typing import Any
 import pytest
 
 from discreet.errors import ParameterError, StoreError
-from discreet.service._committer import Committer
+from discreet.service import _events as events
+from discreet.service._bodies import Action, RankRequest, ServiceError
+from discreet.service._committer import Committer, _Rank, _Rewards, _Work
 from discreet.service._configuration import administrator_of, secret_of
 from discreet.service._core import Core
 from discreet.service._database import Database
+from discreet.service._events import Decided
+from discreet.service._hashes import Hashes
 from discreet.service._keys import Keyring, administrator
 from discreet.service._witness import Witness
 from service.serving import ADMIN, Service
@@ -64,25 +68,123 @@ def test_a_service_ends_although_its_database_says_nothing(
     service.writer.close()
 
 
+@pytest.fixture
+def unlearned(tmp_path: Path) -> Iterator[Service]:
+    """A service that decides without its database."""
+    made = Service(tmp_path / "service.sqlite", tmp_path, without_database="unlearned")
+    made.make()
+    yield made
+    made.close()
+
+
+@contextlib.contextmanager
+def ambiguous(written: list[Decided] | None = None) -> Iterator[None]:
+    """The database goes away in the middle of every commit, which is made."""
+    rank = Committer.rank
+
+    async def lost(self: Committer, bandit: int, decided: Decided) -> None:
+        await rank(self, bandit, decided)
+        if written is not None:
+            written.append(decided)
+        raise StoreError("database", "went away in the middle of its commit")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Committer, "rank", lost)
+        yield
+
+
 def test_an_unlearned_answer_is_the_decision_that_may_have_been_written_down(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    unlearned: Service,
 ) -> None:
-    service = Service(tmp_path / "service.sqlite", tmp_path, without_database="unlearned")
-    try:
-        service.make()
-        written: list[Any] = []
-        rank = Committer.rank
+    written: list[Decided] = []
+    with ambiguous(written):
+        shown = [unlearned.rank().json() for _ in range(30)]
+    assert [one["event_id"] for one in shown] == [one.event_id for one in written]
+    assert ["abc".index(one["action_id"]) for one in shown] == [one.choice for one in written]
+    event = shown[0]["event_id"]
+    assert unlearned.rewards((event, 1.0))[0]["verdict"] == "accepted"
 
-        async def ambiguous(self: Committer, bandit: int, decided: Any) -> None:
-            await rank(self, bandit, decided)
-            written.append(decided.choice)
-            raise StoreError("database", "went away in the middle of its commit")
 
-        monkeypatch.setattr(Committer, "rank", ambiguous)
-        shown = [service.rank(event_id=f"e{n}").json()["action_id"] for n in range(30)]
-        assert ["abc".index(one) for one in shown] == written  # by chance once in 3 ** 30
-    finally:
-        service.close()
+@pytest.mark.parametrize(
+    ("path", "body", "fields"),
+    [
+        (
+            "/v1/bandits/news/rank",
+            {"event_id": "e1", "actions": [{"id": "a"}, {"id": "b"}]},
+            ("event_id", "action_id"),
+        ),
+        (
+            "/bandits/news/personalizer/v1.0/rank",
+            {
+                "eventId": "e1",
+                "actions": [{"id": "a", "features": [{}]}, {"id": "b", "features": [{}]}],
+            },
+            ("eventId", "rewardActionId"),
+        ),
+    ],
+)
+def test_a_repeated_request_that_is_answered_unlearned_teaches_nothing_about_another_action(
+    unlearned: Service, path: str, body: dict[str, Any], fields: tuple[str, str]
+) -> None:
+    event, action = fields
+    first = unlearned.post(path, body)
+    assert (first.status_code, first.json()[event]) == (201, "e1")
+    assert "discreet-learned" not in first.headers
+    with ambiguous():
+        answers = [unlearned.post(path, body) for _ in range(30)]
+    assert {one.json()[action] for one in answers} == {"a", "b"}  # not by chance once in 2 ** 29
+    for one in answers:
+        assert (one.status_code, one.headers["discreet-learned"]) == (201, "false")
+        reward = unlearned.rewards((one.json()[event], 1.0))[0]
+        assert reward["verdict"] == "unknown"
+    assert unlearned.rewards(("e1", 1.0))[0]["verdict"] == "accepted"
+    assert len({one.json()[event] for one in answers}) == len(answers)
+
+
+def handled(service: Service, *jobs: Any) -> list[Any]:
+    """What becomes of jobs that came together."""
+    return service.core._committer._handle(list(jobs))
+
+
+def decided(event_id: str) -> Decided:
+    return Decided(
+        event_id=event_id, fresh=False, wait=10.0, active=True, features=b"", otherwise=0.0,
+        subject=None, request=b"", choice=0, release=0,
+    )  # fmt: skip
+
+
+def test_a_bandit_that_is_gone_is_refused_and_the_others_go_on(any_service: Service) -> None:
+    service = any_service
+    service.make("one")
+    service.make("two")
+    connection = service.database.connect()
+    connection.execute("DELETE FROM service_bandit WHERE name = 'one'")
+    found = service.rank("one")
+    assert (found.status_code, found.json()["error"]["code"]) == (404, "BanditNotFound")
+    gone, written = handled(service, _Rank(1, decided("e1")), _Rank(2, decided("e1")))
+    assert isinstance(gone, ServiceError)
+    assert written is None
+    assert connection.execute("SELECT bandit FROM service_event") == [(2,)]
+    connection.close()
+
+
+def test_an_error_is_that_of_its_transaction_of_which_nothing_is_there(
+    any_service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = any_service
+    service.make()
+    monkeypatch.setattr(events, "reward", lambda *_, **__: {}["what nobody thought of"])
+    answers = handled(
+        service,
+        _Rank(1, decided("e1")),
+        _Rewards(1, [], (0.0, 1.0), adding=False),
+        _Work(lambda one: one.execute("SELECT 1 FROM service_bandit")),
+    )
+    assert [type(one) for one in answers] == [KeyError, KeyError, list]
+    connection = service.database.connect()
+    assert connection.execute("SELECT events FROM service_bandit") == [(0,)]
+    assert connection.execute("SELECT 1 FROM service_event") == []
+    connection.close()
 
 
 def test_a_bad_witness_file_stops_its_own_bandit_only(service: Service) -> None:
@@ -191,6 +293,16 @@ def test_data_is_not_opened_with_another_key_for_hashes(service: Service, tmp_pa
         for wrong in {None, b"k" * 20, b"l" * 20} - {right}:
             with pytest.raises(ParameterError, match="DISCREET_SECRET"):
                 service.loop.run(start(wrong, place))
+
+
+def test_a_context_that_is_too_deep_to_be_hashed_is_a_request_that_cannot_be() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(100_000):
+        deep = {"a": deep}
+    request = RankRequest(actions=[Action(id="a")], context=deep)
+    with pytest.raises(ServiceError, match="nested too deeply") as caught:
+        Hashes(b"k" * 20).request(request, "a key")
+    assert caught.value.status == 400
 
 
 def test_an_empty_key_opens_nothing() -> None:

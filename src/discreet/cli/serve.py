@@ -42,6 +42,14 @@ def serve(
         str | None, typer.Option(help="debug, info, warning or error.", show_default="info")
     ] = None,
     *,
+    new_witness: Annotated[
+        bool,
+        typer.Option(
+            "--new-witness",
+            help="Take the data to be the newest where the witness knows nothing of it. For one "
+            "start, if you are certain.",
+        ),
+    ] = False,
     demo: Annotated[
         bool, typer.Option("--demo", help="Play visitors against a bandit `news`.")
     ] = False,
@@ -70,6 +78,7 @@ def serve(
             "port": port,
             "role": role,
             "witness": witness,
+            "new_witness": new_witness or None,
             "tls_certificate": tls_certificate,
             "tls_key": tls_key,
             "log_level": log_level,

@@ -103,7 +103,8 @@ class Client:
             bandit: if not the client's.
 
         Returns:
-            The action to show, and the event id for its reward.
+            The action to show, and the event id for its reward. Use that one: it is not
+            ``event_id`` if the service decided without its database.
         """
         optional = {
             "context": None if context is None else dict(context),

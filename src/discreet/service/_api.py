@@ -9,19 +9,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from discreet.errors import BrokenLedgerError, StoreError
+from discreet.errors import BrokenLedgerError
 from discreet.service import _openapi
 from discreet.service._bodies import BanditSpec, KeyRequest, RankRequest, Rewards, ServiceError
-from discreet.service._catalogue import ledger_summary
+from discreet.service._cards import ledger_summary
 from discreet.service._core import Core
 from discreet.service._http import (
+    allowed,
     answer,
-    authorized,
+    authenticated,
     decoded,
     encode,
     endpoint,
     event_of,
-    key_text,
+    ranked,
     who,
 )
 from discreet.service._keys import Key
@@ -36,15 +37,8 @@ _key = msgspec.json.Decoder(KeyRequest)
 async def rank(core: Core, request: Request) -> Response:
     """Choose an action for a person."""
     asked = await decoded(request, _rank)
-    decision = core.decide(request.path_params["bandit"], asked)
-    try:
-        return answer(await core.write_down(decision), 201)
-    except StoreError:
-        if request.app.state.configuration.without_database != "unlearned":
-            raise
-    # Better an answer that may not be learned from than none: so it was configured. It is the same
-    # decision: if it was written down after all, its reward is that of what was shown.
-    return answer(decision.answer(), 201, {"Discreet-Learned": "false"})
+    found, headers = await ranked(core, request, asked)
+    return answer(found, 201, headers)
 
 
 @endpoint("reward")
@@ -71,11 +65,10 @@ async def create_bandit(core: Core, request: Request) -> Response:
 
 async def list_bandits(request: Request) -> Response:
     """The bandits that the key may read."""
-    core, text = request.app.state.core, key_text(request)
-    key = None if text is None else core.authenticate(text)
-    only = None if key is None else key.bandit
-    await authorized(request, "read", only)
-    found = [one.as_json() for one in core.bandits() if only in {None, one.name}]
+    key = await authenticated(request)
+    allowed(key, "read", key.bandit)
+    known = request.app.state.core.bandits()
+    found = [one.as_json() for one in known if key.bandit in {None, one.name}]
     return answer({"bandits": found})
 
 

@@ -51,7 +51,7 @@ class _Outermost:
         try:
             await self._app(scope, receive, send_on)
         except Exception as error:  # noqa: BLE001
-            if not status:
+            if not status:  # Starlette raises once more what it has logged and answered
                 await refusal(refused(error))(scope, receive, send_on)
         finally:
             route = getattr(scope.get("endpoint"), "__name__", "other")
@@ -78,7 +78,7 @@ def application(core: Core, configuration: Configuration) -> Any:  # noqa: ANN40
     """
     routes = [*ROUTES, *personalizer.routes(core), *dashboard.routes(core, configuration)]
     handlers: dict[Any, Any] = dict.fromkeys(
-        (ServiceError, DiscreetError, HTTPException), _on_error
+        (ServiceError, DiscreetError, HTTPException, Exception), _on_error
     )
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.router.redirect_slashes = False

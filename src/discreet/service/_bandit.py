@@ -77,6 +77,7 @@ class Bandit:
         self.features = features_of(spec)
         self.state = "running"
         self.state_reason = ""
+        self.rewound = False  # found out by this process, which does not forget it
         self.ranker = Ranker(release, policy=policy_from(spec.policy or {}))
         self.made = created  # when the release was made
         self.digest: str = fingerprint(release)
@@ -113,7 +114,9 @@ class Bandit:
         """Refuse to decide from what may be a restored backup."""
         if self.state == "rewound":
             raise ServiceError(
-                503, "Rewound", f"This bandit was restored from a backup: {self.state_reason}."
+                503,
+                "Rewound",
+                f"This bandit may have been restored from a backup: {self.state_reason}.",
             )
 
     def scored(self, request: RankRequest, ranker: Ranker | None = None) -> Scored:

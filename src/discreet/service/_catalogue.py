@@ -1,7 +1,7 @@
 """What a ranker knows: bandits, their releases, keys. It looks at the database now and then.
 
 It remembers the last release that it saw of every bandit and refuses an older or another one, and
-fewer events than there were: then the database was restored from a backup.
+fewer events than there were: then the database was restored from a backup. It never forgets that.
 """
 
 import asyncio
@@ -13,11 +13,10 @@ from typing import Any
 
 from discreet.errors import DiscreetError, RewoundStateError, StoreError
 from discreet.release import Release
-from discreet.release._card import privacy_card
 from discreet.release._release import fingerprint
-from discreet.release.ledger import Ledger
 from discreet.service._bandit import Bandit
 from discreet.service._bodies import ServiceError
+from discreet.service._cards import joined_card
 from discreet.service._database import Connection, Database
 from discreet.service._keys import Key, Keyring
 from discreet.service._spec import read_spec
@@ -103,8 +102,9 @@ class Catalogue:
         self._keyring.replace(key_of(*row) for row in known)
         rows = await self._read(
             "SELECT b.id, b.name, b.spec, b.created, b.room, b.state, b.reason, b.events, "
-            "b.closed, (SELECT MAX(number) FROM service_release r WHERE r.bandit = b.id) "
-            "FROM service_bandit b ORDER BY b.id"
+            "b.closed, r.number, r.digest FROM service_bandit b "
+            "LEFT JOIN service_release r ON r.bandit = b.id AND r.number = "
+            "(SELECT MAX(number) FROM service_release l WHERE l.bandit = b.id) ORDER BY b.id"
         )
         for row in rows:
             try:
@@ -144,6 +144,7 @@ class Catalogue:
         count: int,
         closed: int,
         last: int,
+        digest: str,
     ) -> None:
         bandit = self._bandits.get(name)
         if bandit is None:
@@ -152,7 +153,14 @@ class Catalogue:
             bandit = await asyncio.to_thread(Bandit, number, first, created, room, release)
             bandit.made = made
             self._bandits[name] = bandit
-        before = self._contradiction(bandit, number, count)
+        if bandit.rewound:
+            return
+        try:
+            before = await self._contradiction(bandit, number, count)
+        except RewoundStateError as error:  # the witness cannot be read now; it may be again
+            bandit.state, bandit.state_reason = "rewound", str(error)
+            return
+        before = before or await self._another_release(bandit, last, digest)
         if before is None and last != bandit.ranker.release.number:
             release, made = await self._release(number, last)
             await asyncio.to_thread(lambda: release.posterior)  # worked out once, not in a request
@@ -169,20 +177,41 @@ class Catalogue:
         bandit.events, bandit.closed = count, closed
         bandit.spec = read_spec(bytes(spec))
 
-    def _contradiction(self, bandit: Bandit, number: int, count: int) -> str | None:
-        """Why the database must be older than what was seen before, if it must be."""
-        try:
-            testimony = self._witness.of(number)
-        except RewoundStateError as error:
-            return str(error)
+    async def _contradiction(self, bandit: Bandit, number: int, count: int) -> str | None:
+        """Why the database must be older than what was seen before, if it must be.
+
+        Raises:
+            RewoundStateError: the witness cannot be read.
+        """
+        testimony = self._witness.of(number)
         if testimony is not None and testimony.rows > count:
-            return f"there are fewer events than the witness in {self._witness.folder} remembers"
+            # It may have been written since the count was read, and what is found is for ever.
+            rows = await self._read("SELECT events FROM service_bandit WHERE id = ?", (number,))
+            if not rows or testimony.rows > rows[0][0]:
+                folder = self._witness.folder
+                return f"there are fewer events than the witness in {folder} remembers"
         if count < bandit.events or number != bandit.number:
             return "there were more events before"
         return None
 
+    async def _another_release(self, bandit: Bandit, last: int, digest: str) -> str | None:
+        """Why the release that was seen last is not the one that is stored under its number now.
+
+        A database that was restored, and went on from there, has others of the same numbers.
+        """
+        seen = bandit.ranker.release.number
+        if last != seen:
+            rows = await self._read(
+                "SELECT digest FROM service_release WHERE bandit = ? AND number = ?",
+                (bandit.number, seen),
+            )
+            digest = rows[0][0] if rows else ""
+        return None if digest == bandit.digest else f"release {seen} was another one before"
+
     @staticmethod
     def _rewind(bandit: Bandit, reason: str) -> None:
+        """Refuse a bandit for as long as this process lives: what it saw cannot be unseen."""
+        bandit.rewound = True
         bandit.state, bandit.state_reason = "rewound", reason
 
     async def _release(self, bandit: int, number: int) -> tuple[Release, float]:
@@ -255,21 +284,7 @@ class Catalogue:
 
     def card(self, name: str) -> dict[str, Any]:
         """The privacy card, with what the joiner adds to it."""
-        bandit = self.bandit(name)
-        release, rule = bandit.ranker.release, bandit.spec.reward
-        card = privacy_card(release.mechanism, releases=release.number, rows=release.rows)
-        card["joiner"] = (
-            "One event is one row, in the order of events, closed at its deadline "
-            f"{rule.wait_seconds:g} seconds after its rank, with the reward that came or "
-            f"{rule.default:g}; a row of zeros if it was not activated, was erased, or is beyond "
-            "its subject's cap. So whether and when a reward came is protected like the reward."
-        )
-        if card["protects"] == "rewards":
-            card["joiner"] += (
-                " Which rows are zeros can be seen: whether an action was activated or erased, and "
-                "who came how often, is public here."
-            )
-        return card
+        return joined_card(self.bandit(name))
 
     async def counts(self, name: str) -> dict[str, int]:
         """How many events there were, are closed, and wait: all of it follows from ranks' times."""
@@ -292,21 +307,3 @@ def key_of(  # noqa: PLR0917  # the columns in order
         digest=bytes(digest),
         created=created,
     )
-
-
-def ledger_summary(lines: bytes) -> dict[str, Any]:
-    """What `GET .../ledger` says: every line is checked."""
-    if not lines:
-        return {"learner": None, "releases": 0, "rows": 0, "head": None, "intact": True,
-                "entries": []}  # fmt: skip
-    ledger = Ledger.parse(lines)
-    return {
-        "learner": ledger.learner,
-        "releases": len(ledger),
-        "rows": ledger.rows,
-        "head": ledger.head,
-        "intact": True,
-        "entries": [
-            {"number": one.number, "rows": one.rows, "sha256": one.sha256} for one in ledger.entries
-        ],
-    }

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from discreet.errors import StoreError
 from discreet.service import _events as events
 from discreet.service._bodies import Reward, Verdict
 from discreet.service._database import Connection, Database
@@ -63,7 +62,7 @@ class Committer:
         self._worker = Worker("committer", self._handle, size=_size, most=_MOST)
 
     async def rank(self, bandit: int, decided: Decided) -> Repeated | Full | None:
-        """Write down a decision; see `events.record`."""
+        """Write down a decision; see `events.record`. ServiceError if its bandit is gone."""
         answer: Repeated | Full | None = await self._worker.ask(_Rank(bandit, decided))
         return answer
 
@@ -113,7 +112,7 @@ class Committer:
     def _commit_events(
         self, connection: Connection, batch: list[Any], places: list[int], answers: list[Any]
     ) -> None:
-        """One transaction for all of them; an error is everybody's."""
+        """One transaction for all of them; an error is theirs, and nothing of them is there."""
         ranks: dict[int, list[int]] = defaultdict(list)
         for place in places:
             if isinstance(batch[place], _Rank):
@@ -130,7 +129,7 @@ class Committer:
                 for place in places:
                     if not isinstance(batch[place], _Rank):
                         answers[place] = _taken_in(connection, batch[place], now)
-        except StoreError as error:
+        except Exception as error:  # noqa: BLE001  # of these only
             for place in places:
                 answers[place] = error
 

@@ -25,6 +25,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         port: the port to listen on.
         role: 'all', or 'ranker' or 'writer' alone.
         witness: the folder that remembers what was shown; beside ``data`` if left out.
+        new_witness: whether the data is trusted to be the newest where the witness knows nothing
+            of it. For one start.
         demo: whether to play visitors against a bandit `news`.
         tls_certificate: a PEM file, to serve HTTPS.
         tls_key: its key.
@@ -35,7 +37,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         wrong_keys_per_second: requests without a valid key, for each address; 0 for no limit.
         most_connections: how many there may be at a time.
         without_database: what rank answers while the database is gone: 'refuse', or 'unlearned'
-            for a decision that is never learned from.
+            for a decision of which nobody knows whether it will be learned from.
         log_level: 'debug' logs every request, without its body.
     """
 
@@ -45,6 +47,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     port: int = 8080
     role: str = "all"
     witness: str | None = None
+    new_witness: bool = False
     demo: bool = False
     tls_certificate: str | None = None
     tls_key: str | None = None
@@ -130,6 +133,8 @@ def _require(made: Configuration) -> None:
 def _require_places(made: Configuration) -> None:
     if made.data is None and made.database is None:
         raise ParameterError("data", "is missing; say where the data is kept: --data DIR")
+    if made.new_witness and made.witness_folder is None:
+        raise ParameterError("new_witness", "needs a witness; give --witness or --data as well")
     if made.database is not None and not made.database.startswith(("postgresql://", "postgres://")):
         raise ParameterError("database", "is no postgresql:// URL; leave it out for SQLite")
     if made.database is not None and "#" in made.database:

@@ -40,6 +40,16 @@ class Decision(NamedTuple):
         """What is said to whoever asked."""
         return self.scored.answer(self.request, self.decided.event_id, self.decided.choice)
 
+    def unlearned(self) -> RankAnswer:
+        """What is said if nobody knows whether it was written down.
+
+        Under an id of the service's own it may have been, and its reward is that of what was shown.
+        An id of the client's may be that of an earlier try, with another action, whose reward this
+        one's must not become: so the answer has an id that belongs to nothing.
+        """
+        known = self.decided.event_id if self.decided.fresh else uuid.uuid4().hex
+        return self.scored.answer(self.request, known, self.decided.choice)
+
 
 class Core(Administration):
     """The service's state in one process. Make it inside its event loop.
@@ -113,26 +123,27 @@ class Core(Administration):
         await self._committer.close()
         await self._reader.close()
 
-    async def rank(self, name: str, request: RankRequest) -> RankAnswer:
+    async def rank(self, name: str, request: RankRequest, caller: str) -> RankAnswer:
         """Choose an action, and write that down before saying so.
 
         Args:
             name: of the bandit.
             request: the person, and what there is to choose from.
+            caller: the id of the key that asks. It alone is answered again.
 
         Raises:
             ServiceError: the request cannot be answered; nothing was written then.
             StoreError: the database does not answer; the event may be there or not. A client that
                 gave an ``event_id`` asks again.
         """
-        return await self.write_down(self.decide(name, request))
+        return await self.write_down(self.decide(name, request, caller))
 
-    def decide(self, name: str, request: RankRequest) -> "Decision":
+    def decide(self, name: str, request: RankRequest, caller: str) -> "Decision":
         """Choose an action. Nobody may be told before it is written down; see `write_down`."""
         bandit = self.bandit(name)
         bandit.require_running()
         scored = bandit.scored(request)
-        return Decision(bandit, request, scored, self._decided(bandit, request, scored))
+        return Decision(bandit, request, scored, self._decided(bandit, request, scored, caller))
 
     async def write_down(self, decision: "Decision") -> RankAnswer:
         """Make a decision durable; what to answer. It raises what `rank` does."""
@@ -147,7 +158,9 @@ class Core(Administration):
             return await self._again(decision, outcome)
         return decision.answer()
 
-    def _decided(self, bandit: Bandit, request: RankRequest, scored: Scored) -> Decided:
+    def _decided(
+        self, bandit: Bandit, request: RankRequest, scored: Scored, caller: str
+    ) -> Decided:
         rule, choice = bandit.spec.reward, scored.drawn()
         subject, fresh = request.subject, request.event_id is None
         return Decided(
@@ -158,7 +171,7 @@ class Core(Administration):
             features=scored.rows[choice].astype("<f8", copy=False).tobytes(),
             otherwise=rule.default,
             subject=None if subject is None else self._hashes.subject(bandit.name, subject),
-            request=b"" if fresh else self._hashes.request(request),
+            request=b"" if fresh else self._hashes.request(request, caller),
             choice=choice,
             release=scored.number,
         )
@@ -170,7 +183,7 @@ class Core(Administration):
             raise ServiceError(
                 409,
                 "EventExists",
-                "There is an event with this id already, of another request or closed; "
+                "There is an event with this id already, of another request or key, or closed; "
                 "give a new one.",
             )
         ranker = None

@@ -9,7 +9,7 @@ learned from, after any crash. What is raw data (features, reward, subject) is i
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from discreet.service._bodies import Reward, Verdict
+from discreet.service._bodies import Reward, ServiceError, Verdict
 from discreet.service._database import Connection
 
 _EVENT = ("bandit", "event_id", "number", "deadline")
@@ -24,6 +24,11 @@ _OF_EVENTS = (
 )
 _KNOWN = f"SELECT e.event_id, p.request, p.choice, p.release {_OF_EVENTS}"
 _REWARDED = f"SELECT e.event_id, e.number, e.deadline, p.reward, p.number IS NULL {_OF_EVENTS}"
+# Nothing private stays: what was asked and chosen, what came of it, and whether it counted go.
+_BLANKED = (
+    "UPDATE service_pending SET features = NULL, reward = NULL, subject = NULL, request = ?, "
+    "choice = 0, active = 1"
+)
 _CHUNK = 400  # values in one statement
 
 
@@ -38,7 +43,7 @@ class Decided(NamedTuple):
         features: the chosen action's row, 64 bits a number.
         otherwise: its reward if none comes.
         subject: the keyed hash of whom it was for.
-        request: the keyed digest of what was asked.
+        request: the keyed digest of what was asked, and with which key.
         choice: which action was chosen.
         release: from which release.
     """
@@ -87,7 +92,7 @@ class Pending(NamedTuple):
 
 def record(
     connection: Connection, bandit: int, decided: Sequence[Decided], now: float
-) -> list[Repeated | Full | None]:
+) -> Sequence[Repeated | Full | ServiceError | None]:
     """Write down decisions, in this order; the bandit is locked.
 
     Args:
@@ -97,12 +102,16 @@ def record(
         now: the time, from which deadlines are counted.
 
     Returns:
-        For each decision None if it is a new event, or why it is not one.
+        For each decision None if it is a new event, or why it is not one: an error if the bandit is
+        not there.
     """
     before = _known(connection, bandit, [one.event_id for one in decided if not one.fresh])
     found = connection.execute("SELECT events, room FROM service_bandit WHERE id = ?", (bandit,))
+    if not found:  # it was made after the backup that was restored
+        gone = ServiceError(404, "BanditNotFound", "There is no bandit of this name any more.")
+        return [gone] * len(decided)
     number, room = found[0]
-    answers: list[Repeated | Full | None] = []
+    answers: list[Repeated | Full | ServiceError | None] = []
     events, pending = [], []
     for one in decided:
         if one.event_id in before:
@@ -278,9 +287,7 @@ def erase(connection: Connection, bandit: int, subject: bytes, after: int) -> in
         (bandit, subject, after),
     )
     connection.execute(
-        "UPDATE service_pending SET features = NULL, reward = NULL, subject = NULL, request = ? "
-        "WHERE bandit = ? AND subject = ? AND number > ?",
-        (b"", bandit, subject, after),
+        f"{_BLANKED} WHERE bandit = ? AND subject = ? AND number > ?", (b"", bandit, subject, after)
     )
     return len(found)
 
@@ -288,8 +295,7 @@ def erase(connection: Connection, bandit: int, subject: bytes, after: int) -> in
 def blank(connection: Connection, bandit: int, before: float) -> None:
     """Remove what is raw from events whose deadlines are long past; they are rows of zeros now."""
     connection.execute(
-        "UPDATE service_pending SET features = NULL, reward = NULL, subject = NULL, request = ? "
-        "WHERE bandit = ? AND deadline < ? AND features IS NOT NULL",
+        f"{_BLANKED} WHERE bandit = ? AND deadline < ? AND features IS NOT NULL",
         (b"", bandit, before),
     )
 

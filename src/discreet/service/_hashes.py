@@ -6,7 +6,7 @@ import secrets
 import msgspec
 
 from discreet.errors import ParameterError
-from discreet.service._bodies import RankRequest
+from discreet.service._bodies import RankRequest, ServiceError
 from discreet.service._database import Connection
 
 _MARK = b"the key of this service's hashes"
@@ -24,9 +24,19 @@ class Hashes:
         text = bandit.encode() + b"\0" + subject.encode("utf-8", "surrogatepass")
         return self._hash(text, 32, b"subject")
 
-    def request(self, request: RankRequest) -> bytes:
-        """The keyed hash of what was asked, to know a repeated request."""
-        return self._hash(msgspec.json.encode(request, order="deterministic"), 16, b"request")
+    def request(self, request: RankRequest, caller: str) -> bytes:
+        """The keyed hash of what was asked, to know a repeated request of the same caller.
+
+        Args:
+            request: what was asked.
+            caller: the id of the key that asked. Another caller must not find out by guessing what
+                was asked, and what was answered.
+        """
+        try:
+            asked = msgspec.json.encode(request, order="deterministic")
+        except RecursionError:
+            raise ServiceError(400, "BadRequest", "context: is nested too deeply.") from None
+        return self._hash(caller.encode() + b"\0" + asked, 16, b"request")
 
     def fingerprint(self) -> bytes:
         """What may be stored of the key."""

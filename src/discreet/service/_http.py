@@ -15,7 +15,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from discreet.errors import StoreError
-from discreet.service._bodies import ErrorAnswer, ErrorBody, EventId, ServiceError
+from discreet.service._bodies import (
+    ErrorAnswer,
+    ErrorBody,
+    EventId,
+    RankAnswer,
+    RankRequest,
+    ServiceError,
+)
 from discreet.service._core import Core
 from discreet.service._keys import Key
 
@@ -108,6 +115,21 @@ async def authorized(request: Request, scope: str, bandit: str | None) -> Key:
         scope: what the key must be for.
         bandit: of which bandit; None for all of them.
     """
+    key = allowed(await authenticated(request), scope, bandit)
+    if bandit is not None and not request.app.state.core.knows(bandit):
+        await request.app.state.core.look_again()
+    return key
+
+
+def allowed(key: Key, scope: str, bandit: str | None) -> Key:
+    """The key, if it may do this; ServiceError 403 if not."""
+    if not key.allows(scope, bandit):
+        raise ServiceError(403, "Forbidden", f"This key may not do that: it needs {scope!r}.")
+    return key
+
+
+async def authenticated(request: Request) -> Key:
+    """Whose key it is; ServiceError 401 if it is nobody's, 429 if there are too many requests."""
     state, text = request.app.state, key_text(request)
     key: Key | None = None if text is None else state.core.authenticate(text)
     if key is None:
@@ -121,11 +143,27 @@ async def authorized(request: Request, scope: str, bandit: str | None) -> Key:
         raise ServiceError(401, "Unauthorized", "Give a valid key: `Authorization: Bearer KEY`.")
     if not state.buckets.take(key.id):
         raise ServiceError(429, "RateLimited", "Too many requests with this key; wait a little.")
-    if not key.allows(scope, bandit):
-        raise ServiceError(403, "Forbidden", f"This key may not do that: it needs {scope!r}.")
-    if bandit is not None and not state.core.knows(bandit):
-        await state.core.look_again()
     return key
+
+
+async def ranked(
+    core: Core, request: Request, asked: RankRequest
+) -> tuple[RankAnswer, dict[str, str]]:
+    """A decision, and the headers of its answer; if it is so configured, without the database too.
+
+    Args:
+        core: decides.
+        request: of an endpoint, with its key.
+        asked: what its body says.
+    """
+    decision = core.decide(request.path_params["bandit"], asked, request.state.key.id)
+    try:
+        return await core.write_down(decision), {}
+    except StoreError:
+        if request.app.state.configuration.without_database != "unlearned":
+            raise
+    # Better an answer of which nobody knows whether it will be learned from than none.
+    return decision.unlearned(), {"Discreet-Learned": "false"}
 
 
 def event_of(request: Request) -> str:

@@ -32,6 +32,7 @@ from discreet.service._http import (
     endpoint,
     event_of,
     no_event,
+    ranked,
     refusal,
     refused,
     who,
@@ -152,8 +153,8 @@ def _refusal(error: ServiceError, wrong: str) -> Response:
 async def _rank(core: Core, request: Request) -> Response:
     """Choose an action."""
     body = await decoded(request, _RANK)
-    found = await core.rank(request.path_params["bandit"], rank_request(body))
-    return answer(rank_response(body, found), 201)
+    found, headers = await ranked(core, request, rank_request(body))
+    return answer(rank_response(body, found), 201, headers)
 
 
 @_personalizer("reward", "InvalidRewardRequest")

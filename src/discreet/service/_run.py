@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -56,11 +56,16 @@ def serve(configuration: Configuration) -> int:
     database = _once_it_answers(
         lambda: Database(configuration.database or _file_of(configuration)), configuration
     )
-    witness = Witness(configuration.witness_folder)
+    witness = Witness(configuration.witness_folder, new=configuration.new_witness)
     if witness.folder is None:
         _log.warning(
             "no witness: a database that is restored from a backup will not be noticed by a new "
             "process; give --data or --witness"
+        )
+    if configuration.new_witness:
+        _log.warning(
+            "new witness: data of which the witness knows nothing is taken to be the newest; leave "
+            "--new-witness out of the next start"
         )
     if configuration.role == "writer":
         return _write(configuration, database, witness)
@@ -241,7 +246,19 @@ def _writer_command(configuration: Configuration) -> list[str]:
         "--log-level": configuration.log_level,
     }
     given = [part for name, value in options.items() if value is not None for part in (name, value)]
+    given += ["--new-witness"] if configuration.new_witness else []
     return [sys.executable, "-m", "discreet", "serve", "--role", "writer", *given]
+
+
+def _inherited(environment: Mapping[str, str]) -> dict[str, str]:
+    """What a child sees of this process's environment.
+
+    What it needs of the configuration it is told. The rest is this process's, which may have been
+    given options as well: with a part of it only, a child could refuse what its parent accepted.
+    """
+    settings = {f"DISCREET_{name.upper()}" for name in Configuration.__struct_fields__}
+    hidden = {"DISCREET_ADMIN_KEY", *settings}
+    return {name: value for name, value in environment.items() if name not in hidden}
 
 
 class _Child:
@@ -252,9 +269,11 @@ class _Child:
     ) -> None:
         self._name = name
         self._command = command
-        hidden = {"DISCREET_ADMIN_KEY", "DISCREET_DEMO", "DISCREET_ROLE"}
-        kept = {key: value for key, value in os.environ.items() if key not in hidden}
-        self._environment = {**kept, "DISCREET_PARENT": "1", **(environment or {})}
+        self._environment = {
+            **_inherited(os.environ),
+            "DISCREET_PARENT": "1",
+            **(environment or {}),
+        }
         self._stopping = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()

@@ -2,7 +2,8 @@
 
 A backup that is restored brings back an older learner together with its ledger, and nothing in it
 knows of what was released since. A witness is a folder that is *not* restored with it. For each
-bandit it holds the head of the learner's ledger and how many rows the learner had.
+bandit it holds the head of the learner's ledger and how many rows the learner had, from before its
+first row on. So where it knows nothing of a learner, the data came from elsewhere, and may be old.
 """
 
 import contextlib
@@ -31,11 +32,17 @@ class Testimony(msgspec.Struct, frozen=True):
 
 
 class Witness:
-    """A folder with a file for each bandit."""
+    """A folder with a file for each bandit.
 
-    def __init__(self, folder: Path | None) -> None:
-        """Without a folder nothing is remembered. `ParameterError` if it cannot be used."""
+    Args:
+        folder: where; without one nothing is remembered.
+        new: whether somebody vouches that the data is the newest where the folder knows nothing.
+    """
+
+    def __init__(self, folder: Path | None, *, new: bool = False) -> None:
+        """Make the folder. `ParameterError` if it cannot be used."""
         self._folder = folder
+        self._new = new
         if folder is not None:
             try:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -65,9 +72,27 @@ class Witness:
         except (OSError, msgspec.DecodeError, UnicodeDecodeError):
             raise RewoundStateError(
                 "witness",
-                f"{file} cannot be read, so nobody knows what was shown before; bring it back, or "
-                "remove it if the data is certain to be the newest",
+                f"{file} cannot be read, so nobody knows what was shown before; bring it back. If "
+                "the data is certain to be the newest, remove it and start once with --new-witness",
             ) from None
+
+    def require(self, bandit: int) -> Testimony | None:
+        """What is remembered of a bandit that has a learner. None only if that may be.
+
+        It may be if there is no folder, or if somebody vouched for the data.
+
+        Raises:
+            RewoundStateError: nothing is remembered, or it cannot be read.
+        """
+        found = self.of(bandit)
+        if found is None and self._folder is not None and not self._new:
+            raise RewoundStateError(
+                "witness",
+                f"{self._folder} knows nothing of this bandit, so nobody knows whether its data is "
+                "the newest; bring the witness along from where the data was. If the data is "
+                "certain to be the newest, start once with --new-witness",
+            )
+        return found
 
     def remember(self, bandit: int, testimony: Testimony) -> None:
         """Remember it; it is on the disk when this returns.

@@ -26,7 +26,7 @@ from discreet.service import _events as events
 from discreet.service._database import Database
 from discreet.service._joiner import MOST_ROWS, Joiner
 from discreet.service._spec import policy_of, read_spec
-from discreet.service._witness import Witness
+from discreet.service._witness import Testimony, Witness
 
 _IDLE = 0.1  # seconds between two looks at the deadlines
 _KEEP = 86400.0  # seconds after its deadline for which a bandit that fails keeps an event's data
@@ -133,6 +133,7 @@ class Writer:
             ledger_head=None if testimony is None or not testimony.releases else testimony.head,
         )
         try:
+            self._witness.require(bandit)  # after `load`: another writer may remember it elsewhere
             if testimony is not None and testimony.learner != learner.ledger.learner:
                 raise RewoundStateError("learner", "is another one than the witness remembers")
             return Joiner(
@@ -143,7 +144,11 @@ class Writer:
             raise
 
     def _make(self, bandit: int) -> str:
-        """A learner for a bandit that has none; of two writers who make one, one is taken."""
+        """A learner for a bandit that has none; of two writers who make one, one is taken.
+
+        It is remembered before it is taken: a learner that nobody remembers came from elsewhere.
+        """
+        self._require_nothing_learned(bandit)
         spec, document = self._connection.execute(
             "SELECT b.spec, r.document FROM service_bandit b JOIN service_release r "
             "ON r.bandit = b.id AND r.number = 0 WHERE b.id = ?",
@@ -152,17 +157,27 @@ class Writer:
         first = Release.from_json(bytes(document))
         place = f"bandit-{bandit}-{secrets.token_hex(6)}"
         policy = from_json(policy_of(read_spec(bytes(spec)), first.mechanism))
-        LinUCB.from_mechanism(first.mechanism, policy=policy, path=self._address(place)).close()
+        with LinUCB.from_mechanism(
+            first.mechanism, policy=policy, path=self._address(place)
+        ) as learner:
+            empty = Testimony(learner.ledger.learner, 0, learner.ledger.head, 0)
+        query = "SELECT learner FROM service_bandit WHERE id = ?"
         with self._connection.transaction():
             self._connection.lock([bandit])
-            self._connection.execute(
-                "UPDATE service_bandit SET learner = ? WHERE id = ? AND learner IS NULL",
-                (place, bandit),
+            if self._connection.execute(query, (bandit,))[0][0] is None:
+                self._witness.remember(bandit, empty)
+                self._connection.execute(
+                    "UPDATE service_bandit SET learner = ? WHERE id = ?", (place, bandit)
+                )
+        return str(self._connection.execute(query, (bandit,))[0][0])
+
+    def _require_nothing_learned(self, bandit: int) -> None:
+        """Refuse a bandit without a learner of which the witness remembers one that had learned."""
+        testimony = self._witness.of(bandit)
+        if testimony is not None and testimony.rows:
+            raise RewoundStateError(
+                "database", "has no learner, and the witness remembers one: it was restored"
             )
-        found = self._connection.execute(
-            "SELECT learner FROM service_bandit WHERE id = ?", (bandit,)
-        )
-        return str(found[0][0])
 
     def _address(self, place: str) -> str | Path:
         if self._learners is None:

@@ -361,7 +361,7 @@ def test_erasing_somebody_says_how_much_and_never_who(fresh: World) -> None:
     browser = fresh.signed_in()
     assert browser.send("/dashboard/bandits", **BANDIT).status_code == 303
     request = RankRequest(actions=[Action("a"), Action("b")], subject="a-person")
-    fresh.do(fresh.core.rank("made", request))
+    fresh.do(fresh.core.rank("made", request, "a key"))
     given = {"subject": "a-person", "form_token": browser.token()}
     with ThreadPoolExecutor(1) as elsewhere:
         asked = elsewhere.submit(browser.post, "/dashboard/bandits/made/erase", given)

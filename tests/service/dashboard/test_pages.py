@@ -312,7 +312,7 @@ def test_of_an_event_nothing_is_shown_but_that_there_is_one_more(
     actions = [Action("red"), Action("blue")]
     request = RankRequest(actions=actions, context=context, event_id=secret, subject=secret)
     before = admin.get("/dashboard/data/bandits/young/events").json()["parts"]["events_counts"]
-    world.do(world.core.rank("young", request))
+    world.do(world.core.rank("young", request, "a key"))
     world.do(world.core.rewards("young", [Reward(secret, 1.0)]))
     world.do(world.core.look())
     after = admin.get("/dashboard/data/bandits/young/events").json()["parts"]["events_counts"]

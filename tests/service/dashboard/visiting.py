@@ -118,7 +118,7 @@ class World:
 
         async def visits() -> None:
             for _ in range(count):
-                made = await self.core.rank(name, RankRequest(actions=actions))
+                made = await self.core.rank(name, RankRequest(actions=actions), "a key")
                 value = 1.0 if made.action_id == "blue" else 0.0
                 await self.core.rewards(name, [Reward(made.event_id, value)])
 

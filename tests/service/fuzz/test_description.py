@@ -47,7 +47,7 @@ def service() -> Iterator[Service]:
         yield one
         said = one.log.read_text()
         assert "Traceback" not in said
-        assert '"InternalError"' not in said
+        assert '"internal"' not in said
         assert SECRET not in said
 
 
