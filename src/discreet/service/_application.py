@@ -4,16 +4,12 @@ import logging
 import time
 from typing import Any
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response
+from starlette.datastructures import State
+from starlette.routing import BaseRoute, Router
 
-from discreet.errors import DiscreetError
 from discreet.service import _personalizer as personalizer
 from discreet.service import dashboard
 from discreet.service._api import ROUTES
-from discreet.service._bodies import ServiceError
 from discreet.service._configuration import Configuration
 from discreet.service._core import Core
 from discreet.service._http import refusal, refused
@@ -23,21 +19,26 @@ from discreet.service._metrics import SILENT, Metrics
 _log = logging.getLogger("discreet.http")
 
 
-async def _on_error(request: Request, error: Exception) -> Response:
-    del request
-    return refusal(refused(error))
+class Application:
+    """Routes, and what goes around them: it counts, logs and secures every answer.
 
+    Nothing that goes wrong inside gets past it. Starlette's own application would do that again,
+    with two layers more around every request.
 
-class _Outermost:
-    """Counts, logs and secures every answer; nothing that goes wrong inside gets past it."""
+    Args:
+        routes: where requests go.
+        state: what handlers find in ``request.app.state``.
+    """
 
-    def __init__(self, app: Any, metrics: Metrics) -> None:  # noqa: ANN401  # an ASGI application
-        self._app = app
-        self._metrics = metrics
+    def __init__(self, routes: list[BaseRoute], state: State) -> None:
+        self._router = Router(routes, redirect_slashes=False)
+        self.state = state
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401
+        """Answer a request."""
+        scope["app"] = self
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self._router(scope, receive, send)
             return
         began, status = time.perf_counter(), 0
 
@@ -49,14 +50,15 @@ class _Outermost:
             await send(message)
 
         try:
-            await self._app(scope, receive, send_on)
+            await self._router(scope, receive, send_on)
         except Exception as error:  # noqa: BLE001
-            if not status:  # Starlette raises once more what it has logged and answered
-                await refusal(refused(error))(scope, receive, send_on)
+            shown = refused(error)  # which logs what nobody thought of
+            if not status:
+                await refusal(shown)(scope, receive, send_on)
         finally:
             route = getattr(scope.get("endpoint"), "__name__", "other")
             seconds = time.perf_counter() - began
-            self._metrics.count(route, scope["method"], status, seconds)
+            self.state.metrics.count(route, scope["method"], status, seconds)
             if route not in SILENT and _log.isEnabledFor(logging.DEBUG):
                 facts = {"route": route, "status": status, "ms": round(seconds * 1000, 2)}
                 _log.debug("request", extra=facts)
@@ -69,22 +71,18 @@ _SECURE = [
 ]
 
 
-def application(core: Core, configuration: Configuration) -> Any:  # noqa: ANN401
+def application(core: Core, configuration: Configuration) -> Application:
     """The service as an ASGI application.
 
     Args:
         core: what does the work.
         configuration: limits, and whether clients come by HTTPS.
     """
+    state = State()
+    state.core = core
+    state.configuration = configuration
+    state.metrics = Metrics()
+    state.buckets = Buckets(configuration.requests_per_second)
+    state.strangers = Buckets(configuration.wrong_keys_per_second)
     routes = [*ROUTES, *personalizer.routes(core), *dashboard.routes(core, configuration)]
-    handlers: dict[Any, Any] = dict.fromkeys(
-        (ServiceError, DiscreetError, HTTPException, Exception), _on_error
-    )
-    app = Starlette(routes=routes, exception_handlers=handlers)
-    app.router.redirect_slashes = False
-    app.state.core = core
-    app.state.configuration = configuration
-    app.state.metrics = Metrics()
-    app.state.buckets = Buckets(configuration.requests_per_second)
-    app.state.strangers = Buckets(configuration.wrong_keys_per_second)
-    return _Outermost(app, app.state.metrics)
+    return Application(routes, state)
