@@ -33,7 +33,7 @@ def test_no_attack_shows_more_than_a_private_variant_claims(private_variant: Nam
         noise=noise_of(private_variant),
     )
     several = [name for name in ATTACKS if name != "low-bits" or config.noise == "exact"]
-    found = audit.run(config, attacks=several, trials=200, confidence=SURE)
+    found = audit.run(config, attacks=several, trials=100, confidence=SURE)
     assert [finding.attack for finding in found.findings] == several
     assert not found.violated
     assert found.finding("rewind").verdict == "refused"

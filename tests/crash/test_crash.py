@@ -48,7 +48,12 @@ def deaths(
 
 @pytest.mark.parametrize(
     "learner",
-    [("windows", "exact"), ("forgetting", "exact"), ("tight", "exact"), ("wishart", "float")],
+    [
+        ("windows", "exact"),
+        ("wishart", "float"),
+        pytest.param(("forgetting", "exact"), marks=pytest.mark.nightly),
+        pytest.param(("tight", "exact"), marks=pytest.mark.nightly),
+    ],
 )
 def test_killed_at_random_instants(tmp_path: Path, learner: tuple[str, str]) -> None:
     found = deaths(tmp_path, learner, "random", 25)
@@ -100,7 +105,10 @@ def test_a_learner_that_died_is_loaded_on_another_processor(tmp_path: Path) -> N
     assert loaded.stdout == died.stdout
 
 
-@pytest.mark.parametrize("learner", [("windows", "exact"), ("tight", "exact")])
+@pytest.mark.parametrize(
+    "learner",
+    [("windows", "exact"), pytest.param(("tight", "exact"), marks=pytest.mark.nightly)],
+)
 def test_killed_at_every_call_that_changes_a_file(
     tmp_path: Path, learner: tuple[str, str], deadly: Path
 ) -> None:

@@ -142,7 +142,7 @@ def test_the_posterior_is_that_of_the_dense_model(
 ) -> None:
     known = known_for(blocks)
     noise = Noise(gram_std=9.0, moment_std=12.0, weight=float(rows))
-    for seed in range(4):
+    for seed in range(2):
         rng = np.random.default_rng([seed, rows])
         gram, moment = a_release(rng, known, noise, rows, length)
         if rows == 0:

@@ -228,7 +228,7 @@ def test_batches_of_no_size_are_refused(size: float) -> None:
         batches(size)
 
 
-@pytest.mark.parametrize("horizon", [2**62, 2**63, 2 * 10**19, 10**20, 10**150])
+@pytest.mark.parametrize("horizon", [2**62, 10**150])
 @pytest.mark.parametrize("schedule", [hybrid(), geometric(), Schedule(start=7, root=1e9)])
 def test_a_horizon_that_cannot_be_counted_is_refused_with_the_largest_that_can(
     schedule: Schedule, horizon: int

@@ -37,7 +37,7 @@ from helpers import EARLY
 F64 = NDArray[np.float64]
 U64 = NDArray[np.uint64]
 
-RUNS, ALPHA, HORIZON = 2_000, 0.05, 300
+RUNS, ALPHA, HORIZON = 800, 0.05, 300
 ENVIRONMENTS: dict[str, Environment] = {
     "sphere": Sphere(dim=3, n_actions=6),
     "fixed": Fixed(dim=3, n_actions=6),

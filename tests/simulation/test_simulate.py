@@ -131,8 +131,8 @@ def test_gaussian_rewards_cost_more_than_signs() -> None:
     [
         ("nonprivate", 0.0, 114, 8),
         ("nonprivate", 0.1, 58, 3),
-        ("gaussian", 0.0, 11547, 1009),
-        ("gaussian", 0.1, 10417, 985),
+        pytest.param("gaussian", 0.0, 11547, 1009, marks=pytest.mark.nightly),
+        pytest.param("gaussian", 0.1, 10417, 985, marks=pytest.mark.nightly),
     ],
 )
 def test_regret_at_a_million_rounds_agrees_with_the_authors_own_code(
