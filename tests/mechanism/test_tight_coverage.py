@@ -1,11 +1,11 @@
 """The widths of `tight` and `windows` hold at every release, for every action, in 95% of runs.
 
-In each kind of environment 2,000 runs are played with alpha = 0.05. A run fails if at any release
+In each kind of environment 800 runs are played with alpha = 0.05. A run fails if at any release
 |<theta* - theta~, x>| > width(x) for any x at all. Seeds are fixed, so the verdict can be repeated.
-Failing more than 5% of 2,000 runs has probability below 1e-5 if the true failure rate is below
-3.2%; the proof's slack makes it far smaller. Widths that are too small are noticed.
+Failing more than 5% of 800 runs has probability below 1e-5 if the true failure rate is below
+2.4%; the proof's slack makes it far smaller. Widths that are too small are noticed.
 
-The loop is the learner's own, put together of the same kernels, because 2,000 learners are slow.
+The loop is the learner's own, put together of the same kernels, because 800 learners are slow.
 """
 
 import math
