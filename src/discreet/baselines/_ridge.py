@@ -196,11 +196,15 @@ class RidgeRule:
             checkpoints: rounds at which the regret is recorded, growing, shape (C,).
             regrets: filled with the pseudo-regret so far, shape (C,).
         """
-        spec = self.compiled
-        state = kernels.empty(self.problem.dim, spec.levels)
-        kernels.play(
-            world.arrays, spec, state, world.state, noise_state, policy_state, checkpoints, regrets
-        )
+        play(self.compiled, world, (noise_state, policy_state), checkpoints, regrets)
+
+
+def play(
+    spec: kernels.RidgeSpec, world: World, states: tuple[U64, U64], checkpoints: I64, regrets: F64
+) -> None:
+    """Play to the last checkpoint from an empty state; ``states``: of the noise, and the draws."""
+    state = kernels.empty(world.arrays.theta.size, spec.levels)
+    kernels.play(world.arrays, spec, state, world.state, *states, checkpoints, regrets)
 
 
 def step(bound: float) -> float:

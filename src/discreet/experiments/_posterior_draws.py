@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.baselines._linear import CENTRAL
-from discreet.baselines._ridge import RIDGE, every, step
+from discreet.baselines._ridge import RIDGE, every, play, step
 from discreet.kernels import _ridge as kernels
 from discreet.kernels._noise import Noise
 from discreet.privacy import Guarantee
@@ -87,8 +87,4 @@ class PosteriorDraws:
             checkpoints: rounds at which the regret is recorded, growing, shape (C,).
             regrets: filled with the pseudo-regret so far, shape (C,).
         """
-        spec = self.compiled
-        state = kernels.empty(self.problem.dim, spec.levels)
-        kernels.play(
-            world.arrays, spec, state, world.state, noise_state, policy_state, checkpoints, regrets
-        )
+        play(self.compiled, world, (noise_state, policy_state), checkpoints, regrets)
