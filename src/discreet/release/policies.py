@@ -23,6 +23,7 @@ __all__ = ["UCB", "Choice", "Policy", "PosteriorUCB", "Thompson", "greedy", "usu
 _F64 = NDArray[np.float64]
 _coin = random.SystemRandom().random  # public randomness, but nobody else's to seed
 _STILL = {"deviations": 0.5, "growth": 1.6}  # without noise no estimate moves by itself
+_CALM = {"deviations": 0.75, "growth": 1.2}  # with noise on the moment alone it moves little
 
 
 class Choice(NamedTuple):
@@ -278,4 +279,6 @@ def usual(mechanism: Mechanism) -> _Rule:
     """The policy that a learner with this mechanism plays by unless another is given."""
     if mechanism.policy == "posterior" and mechanism.strategy is None:
         return PosteriorUCB(**_STILL)
+    if mechanism.policy == "posterior" and mechanism.protects == "rewards":
+        return PosteriorUCB(**_CALM)
     return RULES[mechanism.policy]()
