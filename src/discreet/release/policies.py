@@ -5,6 +5,7 @@ only the current person's own decision set enters besides. What a policy draws i
 randomness: it needs no secrecy and protects nobody.
 """
 
+import math
 import os
 import random
 from dataclasses import asdict, dataclass
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 from discreet import _checks as checks
 from discreet.kernels import _posterior as kernel
 from discreet.mechanism import Mechanism
+from discreet.mechanism._cost import HasTwoScales
+from discreet.mechanism._windows import Windows
 from discreet.release._release import Release
 
 __all__ = ["UCB", "Choice", "Policy", "PosteriorUCB", "Thompson", "greedy", "usual"]
@@ -23,7 +26,8 @@ __all__ = ["UCB", "Choice", "Policy", "PosteriorUCB", "Thompson", "greedy", "usu
 _F64 = NDArray[np.float64]
 _coin = random.SystemRandom().random  # public randomness, but nobody else's to seed
 _STILL = {"deviations": 0.5, "growth": 1.6}  # without noise no estimate moves by itself
-_CALM = {"deviations": 0.75, "growth": 1.2}  # with noise on the moment alone it moves little
+_CALM = {"deviations": 0.75, "growth": 1.2}  # with little noise it moves little
+_LITTLE = 2.5  # noise of one release, in multiples of the largest reward times the longest action
 
 
 class Choice(NamedTuple):
@@ -276,9 +280,23 @@ def greedy() -> UCB:
 
 
 def usual(mechanism: Mechanism) -> _Rule:
-    """The policy that a learner with this mechanism plays by unless another is given."""
-    if mechanism.policy == "posterior" and mechanism.strategy is None:
+    """The policy that a learner with this mechanism plays by unless another is given.
+
+    The noise of releases moves estimates, and so gives actions another chance that were unlucky.
+    The less of it there is, the more optimism is needed instead (docs/estimate.md).
+    """
+    if mechanism.policy != "posterior":
+        return RULES[mechanism.policy]()
+    if mechanism.strategy is None:
         return PosteriorUCB(**_STILL)
-    if mechanism.policy == "posterior" and mechanism.protects == "rewards":
-        return PosteriorUCB(**_CALM)
-    return RULES[mechanism.policy]()
+    return PosteriorUCB(**_CALM) if _noise_of(mechanism) < _LITTLE else PosteriorUCB()
+
+
+def _noise_of(mechanism: Mechanism) -> float:
+    """The deviation of one draw's noise, for parameters of the stated norm, in the rows' unit."""
+    noise: object = mechanism.noise
+    problem = mechanism.setting.problem
+    if not isinstance(noise, HasTwoScales):
+        return math.inf
+    square = Windows.draw_variance(problem, gram_std=noise.std, moment_std=noise.moment_std)
+    return math.sqrt(square) / (problem.action_norm * problem.reward_bound)
