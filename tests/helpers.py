@@ -46,20 +46,21 @@ class AsSimulated:
 
     def choose(self, release: Release, actions: np.ndarray) -> policies.Choice:
         known, probabilities = release.posterior, self.rule.probabilities(release, actions)
-        share = known.share(self.rule.uniform)
+        rule = self.rule.numbers(release.mechanism)
+        share = known.share(rule.uniform)
         if share > 0.0 and random.uniform(self.state) < share:
             index = int(random.below(self.state, len(actions)))
         else:
             shift = np.zeros(known.centre.size)
-            if self.rule.dither > 0.0:
+            if rule.dither > 0.0:
                 which = int(random.below(self.state, posterior.TILTS))
-                scale = self.rule.dither / math.sqrt(known.prior)
+                scale = rule.dither / math.sqrt(known.prior)
                 posterior.tilt(release.number, which, known.factor, known.firsts, scale, shift)
             unit = np.tril(known.factor, -1) + np.eye(len(known.factor))
             centre = known.centre + np.linalg.solve(unit.T, shift)
-            bonus = self.rule.deviations
+            bonus = rule.deviations
             rows = min(release.rows, release.mechanism.memory or math.inf)
-            bonus += self.rule.growth * math.sqrt(math.log(max(1, rows)) / release.moment.size)
+            bonus += rule.growth * math.sqrt(math.log(max(1, rows)) / release.moment.size)
             scores = actions @ centre + bonus * known.deviations(actions)
             index = int(scores.argmax())
             assert probabilities[index] >= (1 - share) / posterior.TILTS

@@ -179,4 +179,5 @@ def open_read_only(
         raise ParameterError("policy", "is not one; give PosteriorUCB(), UCB() or Thompson()")
     shown = _reading.read(path, known_head=ledger_head)
     place = path if isinstance(path, str) and "://" in path else Path(path).absolute()
-    return View(place, shown, _rule(shown.document, policy), features)
+    rule = policies.settled(_rule(shown.document, policy), shown.release.mechanism)
+    return View(place, shown, rule, features)

@@ -233,7 +233,7 @@ class LinUCB:
             on_violation=on_violation,
             max_pending=max_pending,
         )
-        self._attach(curator, policies.usual(mechanism) if policy is None else policy)
+        self._attach(curator, policies.settled(policy, mechanism))
         with nullcontext() if budget is None else budget.spending(self):
             if path is not None:
                 self.save(path)
@@ -644,7 +644,7 @@ def load(
         path, source=noise_source, supplied=perturbations, known_head=ledger_head
     )
     try:
-        rule = _rule(document, policy)
+        rule = policies.settled(_rule(document, policy), curator.mechanism)
         curator.policy = policies.to_json(rule)
         learner = LinUCB.__new__(LinUCB)
         learner._attach(curator, rule)  # noqa: SLF001  # the other way to construct one

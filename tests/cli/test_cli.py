@@ -415,6 +415,8 @@ def test_simulate_plays_baselines_and_says_what_they_protect(name: str) -> None:
         (["--baseline=adac-oful"], "delta"),
         (["--baseline=adac-oful", "--delta=0.1", "--policy=ucb"], "policy"),
         (["--baseline=adac-oful", "--delta=0.1", "--variant=tight"], "variant"),
+        (["--baseline=adac-oful", "--delta=0.1", "--device=cuda"], "device"),
+        (["--baseline=adac-oful", "--delta=0.1", "--rounds=1e15"], "rounds"),
         (["--baseline=ldp-linucb", "--delta=0.1", "--protects=rewards"], "protects"),
         (["--baseline=adac-oful", "--delta=0.1", "--protects=rows"], "protects"),
         (["--baseline=dp-imed", "--env=basis", "--protects=rows"], "protects"),

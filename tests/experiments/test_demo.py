@@ -12,7 +12,7 @@ import pytest
 from discreet.errors import ParameterError
 from discreet.experiments import _demo as demo
 from discreet.experiments import _variants as variants
-from discreet.experiments._play import CONTENDERS
+from discreet.experiments._play import CONTENDERS, POLICIES
 from discreet.learner import LinUCB
 from discreet.mechanism.variants import VARIANTS
 from discreet.release.policies import UCB, PosteriorUCB
@@ -59,7 +59,7 @@ def test_the_default_plays_by_its_own_policy_and_the_paper_s_variants_by_theirs(
     for played, label in zip(result.comparisons[0].outcomes, CONTENDERS, strict=True):
         own = label in {"windows", "nonprivate"}
         assert isinstance(played.simulation.policy, PosteriorUCB if own else UCB)
-        assert played.simulation.policy == (PosteriorUCB() if own else UCB())
+        assert played.simulation.policy == (POLICIES["posterior"] if own else UCB())
 
 
 def test_every_variant_plays_every_seed_at_every_gap(result: demo.DemoResult) -> None:

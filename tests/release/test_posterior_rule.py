@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from scipy import stats
 from discreet import LinUCB, Privacy, Problem, Release, Setting
 from discreet.errors import ParameterError, ShapeError, UninformedWarning
 from discreet.kernels import _posterior as kernel
-from discreet.mechanism.variants import Named, named
+from discreet.mechanism.variants import VARIANTS, Named, named
 from discreet.release import policies
 from discreet.release.policies import UCB, Choice, PosteriorUCB, Thompson, greedy
 from discreet.release.posterior import posterior
@@ -74,7 +75,9 @@ def by_hand(rule: PosteriorUCB, release: Release, actions: F64) -> F64:
     widths = np.sqrt(np.einsum("ki,ij,kj->k", actions, known.covariance, actions))
     unit = np.tril(known.factor, -1) + np.eye(DIM)
     wins = np.zeros(len(actions))
-    bonus = rule.deviations + rule.growth * math.sqrt(math.log(release.rows) / release.moment.size)
+    numbers = rule.numbers(release.mechanism)
+    bonus = numbers.growth * math.sqrt(math.log(release.rows) / release.moment.size)
+    bonus += numbers.deviations
     for at in range(kernel.TILTS):
         shift = np.empty(DIM)
         kernel.tilt(release.number, at, known.factor, known.firsts, scale, shift)
@@ -309,12 +312,45 @@ def test_the_less_noise_there_is_the_faster_optimism_grows(
     assert usual.growth == growth
 
 
+@pytest.mark.parametrize(
+    ("delta", "protects", "most"),
+    [(0.1, "rows", 1.3), (0.1, "rewards", 0.8), (1e-6, "rows", 5.3), (1e-6, "rewards", 3.8)],
+)
+def test_from_which_epsilon_on_there_is_little_noise(
+    delta: float, protects: Literal["rows", "rewards"], most: float
+) -> None:
+    # The figures of docs/estimate.md.
+    setting = Setting(
+        problem=Problem(dim=5, action_norm=1, reward_bound=1, theta_norm=1), horizon=10_000
+    )
+    growths = []
+    for epsilon in (most - 0.1, most + 0.1):
+        privacy = Privacy(epsilon=epsilon, delta=delta, protects=protects)
+        growths.append(policies.usual(named("windows").mechanism(setting, privacy)).growth)
+    assert growths == [0.8, 1.2]
+
+
+@pytest.mark.parametrize("name", ["windows", "nonprivate"])
+def test_what_a_policy_leaves_open_is_what_suits_the_noise(name: str) -> None:
+    learner = learner_for(VARIANTS[name], UNIT)
+    own = policies.usual(learner.mechanism)
+    asked = PosteriorUCB(uniform=0.05)
+    with LinUCB.from_mechanism(learner.mechanism, policy=asked) as bandit:
+        assert bandit.policy == replace(own, uniform=0.05)
+    with LinUCB.from_mechanism(learner.mechanism, policy=PosteriorUCB(growth=0.1)) as bandit:
+        assert bandit.policy == replace(own, growth=0.1)
+    sets = np.eye(DIM)
+    for first, second in ((asked, replace(own, uniform=0.05)), (PosteriorUCB(), own)):
+        found = first.probabilities(learner.release, sets)
+        assert found.tolist() == second.probabilities(learner.release, sets).tolist()
+
+
 def test_each_variant_has_its_own_rule(variant: Named) -> None:
     learner = learner_for(variant, UNIT)
     usual = policies.usual(learner.mechanism)
     assert learner.policy == usual
     if variant.name == "windows":
-        assert usual == PosteriorUCB()
+        assert usual == PosteriorUCB(deviations=0.75, growth=0.8)
     elif variant.name == "nonprivate":  # it never forgets, so optimism must not stop growing
         assert isinstance(usual, PosteriorUCB)
         assert usual.growth > 0
@@ -518,7 +554,7 @@ def test_many_sets_at_once_get_what_their_coins_stand_for(
     coins = (np.frombuffer(drawn, np.uint64) >> np.uint64(11)) / 2.0**53
     chances = np.empty(ACTIONS)
     for choice, actions, coin in zip(found, sets, coins.tolist(), strict=True):
-        index = release.posterior.drawn(actions, rule._rule, coin, chances)
+        index = release.posterior.drawn(actions, rule.numbers(release.mechanism), coin, chances)
         assert choice == Choice(index, chances[index])
     assert len({choice.index for choice in found}) == ACTIONS
 

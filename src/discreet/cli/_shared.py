@@ -88,7 +88,6 @@ def policy(mechanism: Any, name: str | None, **numbers: float | None) -> Any:  #
 
     name = mechanism.policy if name is None else name
     maker = one_of("policy", name, {**policies.RULES, "greedy": policies.greedy})
-    own = policies.usual(mechanism) if name == mechanism.policy else maker()
     given = {key: number for key, number in numbers.items() if number is not None}
     owners = {
         key: [rule for rule, kind in policies.RULES.items() if key in kind.__dataclass_fields__]
@@ -99,7 +98,7 @@ def policy(mechanism: Any, name: str | None, **numbers: float | None) -> Any:  #
             raise ParameterError(
                 key, f"has no meaning for policy {name!r}, only for {' and '.join(rules)}"
             )
-    return replace(own, **given)
+    return policies.settled(replace(maker(), **given), mechanism)
 
 
 def workers(jobs: int | None) -> int:

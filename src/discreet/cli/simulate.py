@@ -181,6 +181,14 @@ def simulate(
     environment = _drifting(environment, flip, turn)
     if horizon == OPEN and rounds is None:
         raise ParameterError("rounds", "is missing; without a horizon simulations need --rounds")
+    length = shared.rounds(horizon)
+    asked = length if rounds is None else rounds
+    if asked is not None and asked > _MOST_ROUNDS:
+        raise ParameterError(
+            "rounds", f"is {asked:g}, which would take years; give --rounds of at most 1e13"
+        )
+    place = f"{env}, dim {dim}, {environment.n_actions} actions" + _drift(flip, turn)
+    _note_unused(environment, env, gap=gap, actions=actions)
     if baseline is not None:
         own = {
             "variant": None if variant == DEFAULT else variant,
@@ -198,12 +206,14 @@ def simulate(
             "shift": shift,
             "rho-min": rho_min,
             "failure-prob": failure_prob,
+            "device": None if device == "cpu" else device,
         }
         baselines.refuse(baseline, own)
         _simulate_baseline(
             baseline,
             environment,
-            horizon=shared.rounds(horizon),
+            place,
+            horizon=length,
             target=baselines.Asked(epsilon, delta, protects),
             many=many,
             rounds=rounds,
@@ -212,12 +222,6 @@ def simulate(
         )
         return
     row = shared.variant(variant, calibration=calibration, tree=tree, shift=shift, rho_min=rho_min)
-    length = shared.rounds(horizon)
-    asked = length if rounds is None else rounds
-    if asked is not None and asked > _MOST_ROUNDS:
-        raise ParameterError(
-            "rounds", f"is {asked:g}, which would take years; give --rounds of at most 1e13"
-        )
     mechanism = calibrate(
         row,
         environment.problem,
@@ -242,17 +246,11 @@ def simulate(
             uniform=uniform,
         ),
     )
-    first = mechanism.schedule.after(0)
-    if first > played.rounds:
+    uniform_rounds = mechanism.schedule.after(0)
+    if uniform_rounds > played.rounds:
         console.note(
-            f"the first release comes after {first:,} rounds, and only {played.rounds:,} are "
-            "played: nothing is learned"
-        )
-    if gap != 0.0 and env != "sphere":
-        console.note(f"--gap has no meaning in the {env} environment and is not used")
-    if actions is not None and environment.n_actions != actions:
-        console.note(
-            f"--actions is not used: the {env} environment has {environment.n_actions} actions"
+            f"the first release comes after {uniform_rounds:,} rounds, and only {played.rounds:,} "
+            "are played: nothing is learned"
         )
     with console.progress(len(many), played.rounds) as on_seed:
         outcome = simulation.simulate(
@@ -264,18 +262,12 @@ def simulate(
     if as_json:
         console.print_json(found)
         return
-    regret = found["pseudo_regret"]
-    spread = "" if regret["stderr"] is None else f" +- {regret['stderr']:.4g}"
-    workers = "a GPU" if device == "cuda" else f"{processes} workers"
     rows = [
-        ("environment", f"{env}, dim {dim}, {environment.n_actions} actions" + _drift(flip, turn)),
+        ("environment", place),
         ("rounds", f"{played.rounds:,} of a horizon of {mechanism.setting.horizon:,}"),
         ("policy", _told(found["policy"])),
         *([] if memory is None else [("memory", f"{memory:,} rows")]),
-        ("seeds", found["seeds"]),
-        ("pseudo-regret", f"{regret['mean']:.6g}{spread} (standard error over seeds)"),
-        ("worst seed", f"{regret['worst']:.6g}"),
-        ("rounds per second", f"{found['rounds_per_second']:,.0f} on {workers}"),
+        *_regret_rows(found, "a GPU" if device == "cuda" else f"{processes} workers"),
     ]
     console.print_table(f"simulate: {variant}", ["what", "value"], rows)
     console.print_text(found["guarantee"]["text"])
@@ -284,6 +276,7 @@ def simulate(
 def _simulate_baseline(
     name: str,
     environment: "Environment",
+    place: str,
     *,
     horizon: int | None,
     target: baselines.Asked,
@@ -301,19 +294,37 @@ def _simulate_baseline(
     if as_json:
         console.print_json(found)
         return
-    regret = found["pseudo_regret"]
-    spread = "" if regret["stderr"] is None else f" +- {regret['stderr']:.4g}"
     rows = [
+        ("environment", place),
         ("rounds", f"{found['rounds']:,} of a horizon of {rule.horizon:,}"),
         ("protects", found["protects"]),
         ("trust", found["trust"]),
-        ("seeds", found["seeds"]),
-        ("pseudo-regret", f"{regret['mean']:.6g}{spread} (standard error over seeds)"),
-        ("worst seed", f"{regret['worst']:.6g}"),
-        ("rounds per second", f"{found['rounds_per_second']:,.0f} on {processes} workers"),
+        *_regret_rows(found, f"{processes} workers"),
     ]
     console.print_table(f"simulate: {name}", ["what", "value"], rows)
     console.print_text(found["guarantee"]["text"])
+
+
+def _regret_rows(found: dict[str, Any], workers: str) -> list[tuple[str, Any]]:
+    """What came of it: regret over seeds, and speed."""
+    regret = found["pseudo_regret"]
+    spread = "" if regret["stderr"] is None else f" +- {regret['stderr']:.4g}"
+    return [
+        ("seeds", found["seeds"]),
+        ("pseudo-regret", f"{regret['mean']:.6g}{spread} (standard error over seeds)"),
+        ("worst seed", f"{regret['worst']:.6g}"),
+        ("rounds per second", f"{found['rounds_per_second']:,.0f} on {workers}"),
+    ]
+
+
+def _note_unused(environment: "Environment", name: str, *, gap: float, actions: int | None) -> None:
+    """Say which options have no meaning in this environment."""
+    if gap != 0.0 and name != "sphere":
+        console.note(f"--gap has no meaning in the {name} environment and is not used")
+    if actions is not None and environment.n_actions != actions:
+        console.note(
+            f"--actions is not used: the {name} environment has {environment.n_actions} actions"
+        )
 
 
 def _drifting(environment: "Environment", flip: int | None, turn: int | None) -> "Environment":

@@ -18,6 +18,7 @@ from discreet.mechanism.variants import VARIANTS, Named, calibrate, named
 from discreet.privacy import Privacy
 from discreet.problem import Problem
 from discreet.release import policies
+from discreet.release.policies import UCB, PosteriorUCB, Thompson
 from discreet.simulation import Simulation, run_seed
 from discreet.simulation.environments import REWARDS, Basis, Clusters, Environment, Fixed, Sphere
 
@@ -84,7 +85,7 @@ class Play:
             environment=self._environment(),
             mechanism=mechanism,
             rounds=self.rounds,
-            policy=policies.RULES[self.policy]() if self.policy else policies.usual(mechanism),
+            policy=POLICIES[self.policy] if self.policy else policies.usual(mechanism),
         )
 
     def mechanism(self) -> Mechanism:
@@ -120,6 +121,14 @@ ENVIRONMENTS: dict[str, Callable[[Play], Environment]] = {
     "clusters": lambda play: Clusters(
         dim=play.dim, n_actions=play.n_actions, rewards=REWARDS[play.rewards]
     ),
+}
+
+# The policies that a cell can name. A named one has the same numbers whatever the noise is, so that
+# variants that share it differ in nothing but their noise.
+POLICIES: dict[str, PosteriorUCB | UCB | Thompson] = {
+    "posterior": PosteriorUCB(deviations=0.75, growth=0.8),
+    "ucb": UCB(),
+    "thompson": Thompson(),
 }
 
 LINUCB = "LinUCB (paper)"  # as in the paper, without privacy

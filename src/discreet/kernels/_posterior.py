@@ -56,6 +56,15 @@ class Noise(NamedTuple):
     weight: float  # the total weight of the rows
 
 
+class PosteriorRule(NamedTuple):
+    """The numbers by which a posterior becomes a choice."""
+
+    deviations: float  # that are added to an estimate
+    growth: float  # more of them, for each unit of sqrt(ln(rows) / d)
+    dither: float  # how far tilts go where nothing is known, in deviations of the prior
+    uniform: float  # the share of choices that are made uniformly
+
+
 @kernel
 def fill(
     gram: F64,

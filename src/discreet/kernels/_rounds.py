@@ -245,15 +245,6 @@ def play_width(
             at += 1
 
 
-class PosteriorRule(NamedTuple):
-    """How a posterior becomes a choice."""
-
-    deviations: float  # that are added to an estimate
-    growth: float  # more of them, for each unit of sqrt(ln(rows) / d)
-    dither: float  # how far tilts go where nothing is known, in deviations of the prior
-    uniform: float  # the share of choices that are made uniformly
-
-
 @kernel
 def _held(
     law: Noise, sharing: sums.Sharing, state: sums.Sums, rows: int, numbers: I64, spreads: F64
@@ -279,7 +270,7 @@ def play_posterior(
     spreads: F64,
     known: posterior.Known,
     releases: int,
-    rule: PosteriorRule,
+    rule: posterior.PosteriorRule,
     state: sums.Sums,
     world_state: U64,
     noise_state: U64,

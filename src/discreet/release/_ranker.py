@@ -227,7 +227,7 @@ class Ranker(Deciding):
         if policy is not None and not isinstance(policy, policies.Policy):
             raise ParameterError("policy", "is not one; give PosteriorUCB(), UCB() or Thompson()")
         self._features = fitting(features, release.mechanism.setting.problem)
-        self._policy = policies.usual(release.mechanism) if policy is None else policy
+        self._policy = policies.settled(policy, release.mechanism)
         self._release = release
 
     @property

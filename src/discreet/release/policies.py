@@ -8,8 +8,8 @@ randomness: it needs no secrecy and protects nobody.
 import math
 import os
 import random
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Protocol, overload, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,12 @@ from discreet.mechanism._cost import HasTwoScales
 from discreet.mechanism._windows import Windows
 from discreet.release._release import Release
 
-__all__ = ["UCB", "Choice", "Policy", "PosteriorUCB", "Thompson", "greedy", "usual"]
+__all__ = ["UCB", "Choice", "Policy", "PosteriorUCB", "Thompson", "greedy", "settled", "usual"]
 
 _F64 = NDArray[np.float64]
 _coin = random.SystemRandom().random  # public randomness, but nobody else's to seed
-_STILL = {"deviations": 0.5, "growth": 1.6}  # without noise no estimate moves by itself
-_CALM = {"deviations": 0.75, "growth": 1.2}  # with little noise it moves little
+# Deviations and growth. The less noise moves estimates by itself, the more optimism is needed.
+_WITHOUT_NOISE, _LITTLE_NOISE, _NOISE = (0.5, 1.6), (0.75, 1.2), (0.75, 0.8)
 _LITTLE = 2.5  # noise of one release, in multiples of the largest reward times the longest action
 
 
@@ -62,9 +62,11 @@ class PosteriorUCB:
     release, and if a release cannot tell actions apart, all actions are equally probable.
 
     Attributes:
-        deviations: how many posterior deviations are added to an estimate.
+        deviations: how many posterior deviations are added to an estimate; None for what suits the
+            noise, which is 0.75, or 0.5 without any.
         growth: how many more for each unit of sqrt(ln(rows) / d), so that an action that was
-            unlucky early on is tried again some day.
+            unlucky early on is tried again some day; None for what suits the noise, which is 0.8,
+            or 1.2 if there is little of it, or 1.6 without any.
         dither: how wide tilts are, in multiples of the prior's deviation where nothing is known.
         uniform: a share of choices that is made uniformly, so that every action is chosen now and
             then and logs can be evaluated for other policies.
@@ -80,19 +82,41 @@ class PosteriorUCB:
         [0.5, 0.5]
     """
 
-    _rule: ClassVar[tuple[float, float, float, float]]  # the four numbers, set below
-    deviations: float = 0.75
-    growth: float = 0.8
+    _settled: ClassVar[kernel.PosteriorRule | None]  # set below, if nothing is left to the noise
+    deviations: float | None = None
+    growth: float | None = None
     dither: float = kernel.DITHER
     uniform: float = 0.0
 
     def __post_init__(self) -> None:
         """Check the factors."""
         for name in ("deviations", "growth", "dither", "uniform"):
-            object.__setattr__(self, name, checks.at_least(name, getattr(self, name), 0.0))
+            if getattr(self, name) is not None or name in {"dither", "uniform"}:
+                object.__setattr__(self, name, checks.at_least(name, getattr(self, name), 0.0))
         checks.within("uniform", self.uniform, 0.0, 1.0)
-        rule = (self.deviations, self.growth, self.dither, self.uniform)
-        object.__setattr__(self, "_rule", rule)
+        known = None
+        if self.deviations is not None and self.growth is not None:
+            known = kernel.PosteriorRule(self.deviations, self.growth, self.dither, self.uniform)
+        object.__setattr__(self, "_settled", known)
+
+    def numbers(self, mechanism: Mechanism) -> kernel.PosteriorRule:
+        """What is played with releases of this mechanism.
+
+        Args:
+            mechanism: the noise of releases.
+
+        Returns:
+            The four numbers, with those that suit the noise for those that are None.
+        """
+        if self._settled is not None:
+            return self._settled
+        deviations, growth = _suitable(mechanism)
+        return kernel.PosteriorRule(
+            deviations if self.deviations is None else self.deviations,
+            growth if self.growth is None else self.growth,
+            self.dither,
+            self.uniform,
+        )
 
     def probabilities(self, release: Release, actions: _F64) -> _F64:
         """How probable each action is, exactly: (K,) for a set, (n, K) for n sets (n, K, d).
@@ -105,10 +129,10 @@ class PosteriorUCB:
             Probabilities that add up to 1 in each set.
         """
         if actions.ndim == 3:  # noqa: PLR2004
-            return release.posterior.probabilities(actions, self._rule)
+            return release.posterior.probabilities(actions, self.numbers(release.mechanism))
         found = np.empty(len(actions))
         offered = np.ascontiguousarray(actions, dtype=np.float64)
-        release.posterior.drawn(offered, self._rule, 0.0, found)
+        release.posterior.drawn(offered, self.numbers(release.mechanism), 0.0, found)
         return found
 
     def choose(self, release: Release, actions: _F64) -> Choice:
@@ -123,7 +147,8 @@ class PosteriorUCB:
         """
         found = np.empty(len(actions))
         coin = _coin()
-        index = release.posterior.drawn(actions, self._rule, coin, found)
+        numbers = self._settled or self.numbers(release.mechanism)
+        index = release.posterior.drawn(actions, numbers, coin, found)
         return Choice(index, found.item(index))
 
     def choose_each(self, release: Release, sets: _F64) -> list[Choice]:
@@ -279,17 +304,45 @@ def greedy() -> UCB:
     return UCB(optimism=0.0)
 
 
+@overload
+def settled(policy: _Rule | None, mechanism: Mechanism) -> _Rule: ...
+
+
+@overload
+def settled(policy: Policy | None, mechanism: Mechanism) -> Policy: ...
+
+
+def settled(policy: Policy | None, mechanism: Mechanism) -> Policy:
+    """The policy that a learner with this mechanism plays by, with all its numbers.
+
+    Args:
+        policy: what was asked for; None for the mechanism's own.
+        mechanism: the noise of releases.
+
+    Returns:
+        The policy. What a `PosteriorUCB` leaves to the noise is filled in, so that it stays as it
+        is wherever it is stored.
+    """
+    asked = RULES[mechanism.policy]() if policy is None else policy
+    if not isinstance(asked, PosteriorUCB):
+        return asked
+    return replace(asked, **asked.numbers(mechanism)._asdict())
+
+
 def usual(mechanism: Mechanism) -> _Rule:
-    """The policy that a learner with this mechanism plays by unless another is given.
+    """The policy that a learner with this mechanism plays by unless another is given."""
+    return settled(None, mechanism)
+
+
+def _suitable(mechanism: Mechanism) -> tuple[float, float]:
+    """Deviations and growth for this noise.
 
     The noise of releases moves estimates, and so gives actions another chance that were unlucky.
     The less of it there is, the more optimism is needed instead (docs/estimate.md).
     """
-    if mechanism.policy != "posterior":
-        return RULES[mechanism.policy]()
     if mechanism.strategy is None:
-        return PosteriorUCB(**_STILL)
-    return PosteriorUCB(**_CALM) if _noise_of(mechanism) < _LITTLE else PosteriorUCB()
+        return _WITHOUT_NOISE
+    return _LITTLE_NOISE if _noise_of(mechanism) < _LITTLE else _NOISE
 
 
 def _noise_of(mechanism: Mechanism) -> float:

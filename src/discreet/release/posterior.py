@@ -183,9 +183,7 @@ class Posterior:
             return 1.0
         return float(kernel.uniform_share(wanted, self._figures))
 
-    def drawn(
-        self, actions: _F64, rule: tuple[float, float, float, float], coin: float, found: _F64
-    ) -> int:
+    def drawn(self, actions: _F64, rule: kernel.PosteriorRule, coin: float, found: _F64) -> int:
         """The action that a uniform number stands for, under the rule of `policies.PosteriorUCB`.
 
         Args:
@@ -202,7 +200,7 @@ class Posterior:
         shape = (self.weights, self.factor, self.firsts)
         return int(kernel.drawn(actions, *shape, *known, coin, found))
 
-    def probabilities(self, sets: _F64, rule: tuple[float, float, float, float]) -> _F64:
+    def probabilities(self, sets: _F64, rule: kernel.PosteriorRule) -> _F64:
         """How probable each action of many decision sets is, under such a rule.
 
         Args:
@@ -217,7 +215,7 @@ class Posterior:
         kernel.probabilities(sets, self.weights, self.factor, self.firsts, *known, found)
         return found
 
-    def _plan(self, rule: tuple[float, float, float, float]) -> tuple[float, _F64, float]:
+    def _plan(self, rule: kernel.PosteriorRule) -> tuple[float, _F64, float]:
         """What a rule comes to with this release: optimism, tilts and the uniform share."""
         deviations, growth, dither, uniform = rule
         counted = self.rows if self.memory is None else min(self.rows, self.memory)

@@ -92,7 +92,7 @@ def _require_reward(rule: RewardRule) -> None:
 def policy_of(spec: BanditSpec, mechanism: Mechanism) -> dict[str, Any]:
     """The policy as JSON: the one that was asked for, if it says how probable its choices are."""
     try:
-        found = policies.from_json(spec.policy) or policies.usual(mechanism)
+        found = policies.settled(policies.from_json(spec.policy), mechanism)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         found = None
     entry = None if found is None else policies.to_json(found)

@@ -51,9 +51,9 @@ class Simulation:
     def __post_init__(self) -> None:
         """Check that the horizon covers the rounds, and that the policy can be compiled."""
         given: object = self.policy
-        policy = policies.usual(self.mechanism) if given is None else given
-        if not isinstance(policy, PosteriorUCB | UCB | Thompson):
+        if given is not None and not isinstance(given, PosteriorUCB | UCB | Thompson):
             raise ParameterError("policy", "must be a PosteriorUCB, UCB or Thompson in simulations")
+        policy = policies.settled(given, self.mechanism)
         object.__setattr__(self, "policy", policy)
         if isinstance(policy, PosteriorUCB):
             _ = self.mechanism.posterior_terms  # or an error that says why not
@@ -327,7 +327,7 @@ def play_on(
             spreads,
             mechanism.posterior_terms,
             releases,
-            rounds.PosteriorRule(policy.deviations, policy.growth, policy.dither, policy.uniform),
+            policy.numbers(mechanism),
             *ends,
         )
         return regrets, state

@@ -250,8 +250,7 @@ def _fields(simulation: Simulation, world: World) -> dict[str, float]:
         known = mechanism.posterior_terms._asdict()
         del known["firsts"]
         found |= known
-        found |= {"deviations": policy.deviations, "growth": policy.growth}
-        return found | {"dither": policy.dither, "uniform": policy.uniform}
+        return found | policy.numbers(mechanism)._asdict()
     found["optimism"] = float(policy.optimism)
     if mechanism.bounds is None:
         return found | mechanism.width_terms._asdict()
@@ -317,9 +316,8 @@ def _amounts(simulation: Simulation, shape: Shape, times: I64) -> F64:
     gram_std[:], moment_std[:] = spreads * law.scale, spreads * law.moment_scale
     if isinstance(policy, PosteriorUCB):
         counted = np.minimum(times, known.memory)
-        bonus[:] = [
-            posterior.bonus(policy.deviations, policy.growth, rows, shape.dim) for rows in counted
-        ]
+        deviations, growth, *_ = policy.numbers(mechanism)
+        bonus[:] = [posterior.bonus(deviations, growth, rows, shape.dim) for rows in counted]
     return found
 
 
