@@ -5,6 +5,7 @@ Bandits", NeurIPS 2022: algorithm 1, the two indices after it, and alpha = 3.1 i
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from discreet import _checks as checks
 from discreet.baselines._learner import checked_epsilon
@@ -57,7 +58,32 @@ class AdaptiveEpisodes(PhasedRule):
         )
 
 
-class AdaPUCB(PhasedLearner):
+class _ByEpisodes(PhasedLearner):
+    """What AdaP-UCB and AdaP-KLUCB have in common: all but the index."""
+
+    _divergence: ClassVar[bool]
+
+    def __init__(
+        self,
+        *,
+        n_arms: int,
+        horizon: int,
+        epsilon: float,
+        alpha: float = _ALPHA,
+        noise_source: NoiseSource | None = None,
+    ) -> None:
+        """Start with nothing pulled."""
+        rule = AdaptiveEpisodes(
+            n_arms=n_arms,
+            horizon=horizon,
+            epsilon=epsilon,
+            alpha=alpha,
+            divergence=self._divergence,
+        )
+        super().__init__(rule, noise_source)
+
+
+class AdaPUCB(_ByEpisodes):
     """AdaP-UCB of Azize & Basu (2022); epsilon-differentially private, with delta 0.
 
     Every arm is pulled once. Then the arm with the largest index is pulled until its pulls have
@@ -81,21 +107,10 @@ class AdaPUCB(PhasedLearner):
             otherwise; with a seeded source the guarantee is void and says so.
     """
 
-    def __init__(
-        self,
-        *,
-        n_arms: int,
-        horizon: int,
-        epsilon: float,
-        alpha: float = _ALPHA,
-        noise_source: NoiseSource | None = None,
-    ) -> None:
-        """Start with nothing pulled."""
-        rule = AdaptiveEpisodes(n_arms=n_arms, horizon=horizon, epsilon=epsilon, alpha=alpha)
-        super().__init__(rule, noise_source)
+    _divergence = False
 
 
-class AdaPKLUCB(PhasedLearner):
+class AdaPKLUCB(_ByEpisodes):
     """AdaP-KLUCB of Azize & Basu (2022); epsilon-differentially private, with delta 0.
 
     The episodes and the noise of `AdaPUCB`. The index is the largest y with kl(m, y) at most
@@ -112,17 +127,4 @@ class AdaPKLUCB(PhasedLearner):
             otherwise; with a seeded source the guarantee is void and says so.
     """
 
-    def __init__(
-        self,
-        *,
-        n_arms: int,
-        horizon: int,
-        epsilon: float,
-        alpha: float = _ALPHA,
-        noise_source: NoiseSource | None = None,
-    ) -> None:
-        """Start with nothing pulled."""
-        rule = AdaptiveEpisodes(
-            n_arms=n_arms, horizon=horizon, epsilon=epsilon, alpha=alpha, divergence=True
-        )
-        super().__init__(rule, noise_source)
+    _divergence = True

@@ -8,6 +8,7 @@ Regret of Bandits under Differential Privacy", NeurIPS 2025 (arXiv 2505.05613).
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from discreet import _checks as checks
 from discreet.baselines._learner import checked_epsilon
@@ -109,7 +110,34 @@ class IMED(PhasedLearner):
         super().__init__(DivergenceIndex(n_arms=n_arms, horizon=horizon, minimum=True), None)
 
 
-class DPKLUCB(PhasedLearner):
+class _ByDivergence(PhasedLearner):
+    """What DP-KLUCB and DP-IMED have in common: all but the index."""
+
+    _minimum: ClassVar[bool]
+
+    def __init__(
+        self,
+        *,
+        n_arms: int,
+        horizon: int,
+        epsilon: float,
+        growth: float = _GROWTH,
+        first_batch: int | None = None,
+        noise_source: NoiseSource | None = None,
+    ) -> None:
+        """Start with nothing pulled."""
+        rule = DivergenceIndex(
+            n_arms=n_arms,
+            horizon=horizon,
+            epsilon=checked_epsilon(epsilon),
+            minimum=self._minimum,
+            growth=growth,
+            first_batch=first_batch,
+        )
+        super().__init__(rule, noise_source)
+
+
+class DPKLUCB(_ByDivergence):
     """DP-KLUCB of Azize et al. (2025); epsilon-differentially private, with delta 0.
 
     The arm with the largest index is pulled until its pulls have grown by the factor ``growth``.
@@ -140,28 +168,10 @@ class DPKLUCB(PhasedLearner):
             otherwise; with a seeded source the guarantee is void and says so.
     """
 
-    def __init__(
-        self,
-        *,
-        n_arms: int,
-        horizon: int,
-        epsilon: float,
-        growth: float = _GROWTH,
-        first_batch: int | None = None,
-        noise_source: NoiseSource | None = None,
-    ) -> None:
-        """Start with nothing pulled."""
-        rule = DivergenceIndex(
-            n_arms=n_arms,
-            horizon=horizon,
-            epsilon=checked_epsilon(epsilon),
-            growth=growth,
-            first_batch=first_batch,
-        )
-        super().__init__(rule, noise_source)
+    _minimum = False
 
 
-class DPIMED(PhasedLearner):
+class DPIMED(_ByDivergence):
     """DP-IMED of Azize et al. (2025); epsilon-differentially private, with delta 0.
 
     The batches and the noise of `DPKLUCB`. The next batch is that of the arm with the smallest
@@ -180,23 +190,4 @@ class DPIMED(PhasedLearner):
             otherwise; with a seeded source the guarantee is void and says so.
     """
 
-    def __init__(
-        self,
-        *,
-        n_arms: int,
-        horizon: int,
-        epsilon: float,
-        growth: float = _GROWTH,
-        first_batch: int | None = None,
-        noise_source: NoiseSource | None = None,
-    ) -> None:
-        """Start with nothing pulled."""
-        rule = DivergenceIndex(
-            n_arms=n_arms,
-            horizon=horizon,
-            epsilon=checked_epsilon(epsilon),
-            minimum=True,
-            growth=growth,
-            first_batch=first_batch,
-        )
-        super().__init__(rule, noise_source)
+    _minimum = True
