@@ -154,6 +154,6 @@ Jobs = Annotated[
 ]
 Device = Annotated[
     str,
-    typer.Option(help="What plays: cpu, or cuda for a GPU (pip install 'discreet[cuda]')."),
+    typer.Option(help="What plays: cpu, or cuda for a GPU, which needs the extra `cuda`."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
