@@ -61,7 +61,13 @@ class LocalLinUCB(RidgeRule):
     def compiled(self) -> kernels.RidgeSpec:
         """The same for the kernels."""
         gram, moment = self.noise_stds
-        return self._spec(kind=kernels.ROWS, gram_std=gram, moment_std=moment, timing=every(1))
+        return self._spec(
+            kind=kernels.ROWS,
+            gram_std=gram,
+            moment_std=moment,
+            timing=every(1),
+            regularizers=self.horizon,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +146,11 @@ class ShuffleLinUCB(RidgeRule):
         """The same for the kernels."""
         gram, moment = self.noise_stds
         return self._spec(
-            kind=kernels.ROWS, gram_std=gram, moment_std=moment, timing=every(self.batch)
+            kind=kernels.ROWS,
+            gram_std=gram,
+            moment_std=moment,
+            timing=every(self.batch),
+            regularizers=math.ceil(self.horizon / self.batch),
         )
 
 

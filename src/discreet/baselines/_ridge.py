@@ -146,11 +146,14 @@ class RidgeRule:
         growth: float = 0.0,
         levels: int = 0,
         sampling: bool = False,
+        regularizers: int = 1,
     ) -> kernels.RidgeSpec:
         """Everything that follows from the noise and from when estimates are renewed.
 
-        Rewards are bounded at all times together, and the noise at all of at most ``horizon``
-        renewals; all that can fail adds up to ``failure_prob``.
+        The bound on rewards holds at all times together for one regularizer that stays, and is
+        taken as often as there are ``regularizers``: those that grow with the number of draws
+        are as many as the renewals. The noise is bounded at all of at most ``horizon`` renewals.
+        All that can fail adds up to ``failure_prob``.
         """
         problem, alpha = self.problem, self.failure_prob
         log_tail = math.log(_SHARES * self.horizon / alpha)
@@ -167,7 +170,7 @@ class RidgeRule:
             eigenvalue=eigenvalue if gram_std > 0.0 else 0.0,
             length=math.sqrt(problem.dim) + math.sqrt(2 * log_tail),
             noise_scale=problem.reward_subgaussian,
-            log_offset=2 * math.log(_SHARES / alpha),
+            log_offset=2 * math.log(_SHARES * regularizers / alpha),
             theta_norm=problem.theta_norm,
             gram_step=step(problem.action_norm**2),
             moment_step=step(problem.action_norm * problem.reward_bound),

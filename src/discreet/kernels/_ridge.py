@@ -12,12 +12,13 @@ on that of d standard normals):
 
     Y = s sqrt(k) eigenvalue
     V = shown Gram matrix + (ridge + 2 Y) I,   theta = V^-1 (shown moment)
-    radius = sigma sqrt(ln det V - d ln(ridge + Y) + 2 ln(4/alpha)) + S sqrt(ridge + 3 Y)
+    radius = sigma sqrt(ln det V - d ln(ridge + Y) + 2 ln(4 r/alpha)) + S sqrt(ridge + 3 Y)
              + s_u sqrt(k) length / sqrt(floor)
 
-where the floor is at most the smallest eigenvalue of V: ridge + Y, or that eigenvalue itself where
-the Gram matrix has no noise. A choice maximises theta.x + radius ||x||_{V^-1}, or theta'.x for a
-draw theta' ~ N(theta, v^2 V^-1 + spread^2 k V^-2).
+where r is how many regularizers ridge + Y there are: one, or one for each renewal where Y grows
+with every row; and the floor is at most the smallest eigenvalue of V: ridge + Y, or that eigenvalue
+itself where the Gram matrix has no noise. A choice maximises theta.x + radius ||x||_{V^-1}, or
+theta'.x for a draw theta' ~ N(theta, v^2 V^-1 + spread^2 k V^-2).
 
 Rows and noise are rounded to whole multiples of a step before they are added up, so no sum is
 rounded: rounding would tell of what was summed (Mironov 2012). Before the first renewal it is made
@@ -64,7 +65,7 @@ class RidgeSpec(NamedTuple):
     eigenvalue: float
     length: float
     noise_scale: float  # sigma
-    log_offset: float  # 2 ln(4/alpha): a quarter of alpha is for rewards
+    log_offset: float  # 2 ln(4 r/alpha): a quarter of alpha is for rewards
     theta_norm: float  # S
     gram_step: float  # what entries of the Gram matrix are whole multiples of
     moment_step: float  # and those of the moment
