@@ -180,6 +180,29 @@ def test_where_nothing_is_promised_nothing_is_capped(problem: Problem) -> None:
     assert bandit.forget_subject(NAME) == Forgotten(0, 0, 80)
 
 
+@pytest.mark.parametrize(
+    ("protects", "said"),
+    [
+        ("rows", "the noise in it goes on protecting them."),
+        ("rewards", "goes on protecting their rewards, while their actions are public."),
+        ("nothing", "this learner promises no privacy."),
+    ],
+)
+def test_an_erasure_says_what_noise_goes_on_protecting(
+    problem: Problem, protects: str, said: str
+) -> None:
+    variant, privacy = "nonprivate", None
+    if protects != "nothing":
+        variant, privacy = "tight", Privacy(epsilon=1, delta=1e-6, protects=protects)
+    bandit = LinUCB(problem, horizon=500, variant=variant, privacy=privacy)
+    actions, rewards, _ = log(80, 9)
+    bandit.observe(actions, rewards, subjects=[NAME, *range(79)])
+    assert bandit.release.rows > 0
+    found = bandit.forget_subject(NAME)
+    assert (found.released, found.protects) == (1, protects)
+    assert str(found).endswith(said)
+
+
 @each_kind
 def test_counts_go_on_after_restarts_and_crashes(
     kind: str, problem: Problem, place: Place, tmp_path: Path

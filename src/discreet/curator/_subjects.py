@@ -39,6 +39,13 @@ _MASK = (1 << _COUNTED) - 1
 _CONTENTS = struct.Struct(f"<{DIGEST}sII")  # digest, rows counted, rows withdrawn
 
 
+_KEPT = {
+    "rows": "the noise in it goes on protecting them",
+    "rewards": "the noise in it goes on protecting their rewards, while their actions are public",
+    "nothing": "this learner promises no privacy",
+}
+
+
 @dataclass(frozen=True)
 class Forgotten:
     """What became of the rows of a person who was forgotten.
@@ -50,6 +57,8 @@ class Forgotten:
             place, and no release will ever know of them.
         released: rows that are in a release already. They stay in the sums: what was shown cannot
             be taken back, and the noise in it is what protects them.
+        protects: what that noise protects: 'rows'; 'rewards' alone, where actions are in releases
+            as they are; or 'nothing', where no privacy is promised.
 
     Examples:
         >>> import discreet
@@ -64,6 +73,7 @@ class Forgotten:
     open: int
     in_batch: int
     released: int
+    protects: str = field(default="rows", compare=False)
 
     def __str__(self) -> str:
         said = (
@@ -71,9 +81,10 @@ class Forgotten:
             f"{_many(self.in_batch, 'row')} that had not been released."
         )
         if self.released:
+            kept = _KEPT[self.protects]
             said += (
                 f" {_many(self.released, 'row')} had been released before: what was shown cannot "
-                "be taken back, and the noise in it goes on protecting them."
+                f"be taken back, and {kept}."
             )
         return said
 

@@ -586,7 +586,13 @@ class Curator:
         decisions = [number for number, one in self._book.owners.items() if one == digest]
         held = [number for number, row in self._sums.held.items() if row.digest == digest]
         count, released = self._book.withdrawn(digest, len(held))
-        found = Forgotten(open=len(decisions), in_batch=len(held), released=released)
+        guarantee = self.mechanism.guarantee
+        found = Forgotten(
+            open=len(decisions),
+            in_batch=len(held),
+            released=released,
+            protects=guarantee.protects if guarantee.private else "nothing",
+        )
         if not decisions and not held:
             return None, found
         change = Forget(decisions, held, count if held else None)

@@ -186,6 +186,6 @@ async def erase(visit: Visit) -> Response:
     else:
         visit.notice(
             f"Erased: {done.open:,} open events and {done.in_batch:,} unreleased rows are zeros "
-            f"now. {done.released:,} rows are in releases, where noise protects them."
+            f"now. {done.released:,} rows are in releases and cannot be taken back."
         )
     return see_other(path)
