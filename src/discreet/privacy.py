@@ -26,11 +26,11 @@ class Privacy:
             who rounds are for (``subject``) sees to it that no more do; otherwise it is up to you.
         neighbours: 'replacement' of what a person brings, or 'add-remove': that it counts, or
             does not. Variants with the paper's constants know replacement of one round only.
-        protects: 'rows', decision sets and rewards; or 'rewards' alone, where decision sets and
-            actions are public anyway, and depend on rewards only through what is shown
-            (docs/privacy.md). The Gram matrix is then exact, and only the moment has noise.
-            Variants `windows` and `tight` can do that. Under 'add-remove' a reward that does not
-            count is one at the centre.
+        protects: 'rows', decision sets and rewards; or 'rewards' alone, where decision sets,
+            actions and which rounds count are public anyway, and depend on rewards only through
+            what is shown (docs/privacy.md). The Gram matrix is then exact, and only the moment
+            has noise. Variants `windows` and `tight` can do that. Under 'add-remove' a reward
+            that does not count is one at the centre.
 
     Examples:
         >>> import discreet
@@ -201,8 +201,8 @@ class Guarantee:
         exception = f", up to a probability of {self.delta:.12g}" if self.delta else ""
         if self.protects == "rewards":
             exception += (
-                "; decision sets and actions are public, and may depend on rewards only through "
-                "what is shown"
+                "; decision sets, actions and which rounds count are public, and may depend on "
+                "rewards only through what is shown"
             )
         kind = "joint differential privacy" if self.joint else "differential privacy"
         return (
@@ -224,7 +224,7 @@ class Guarantee:
             ("about", "what all others see" if self.joint else "all that is shown"),
         ]
         if self.protects == "rewards":
-            rows.append(("public", "decision sets and actions"))
+            rows.append(("public", "decision sets, actions, which rounds count"))
         return _tables.as_html((), rows, notes=[str(self)])
 
 

@@ -49,7 +49,7 @@ def test_no_attack_shows_more_than_is_claimed_of_rewards_alone(name: str, neighb
     assert [finding.attack for finding in found.findings] == list(ATTACKS)
     assert not found.violated
     assert found.finding("rewind").verdict == "refused"
-    assert "decision sets and actions are public" in found.guarantee
+    assert "decision sets, actions and which rounds count are public" in found.guarantee
 
 
 def test_the_gaussian_attack_comes_close_to_the_claim_for_rewards() -> None:

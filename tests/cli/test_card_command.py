@@ -245,3 +245,53 @@ def test_percentages_are_rounded_up() -> None:
         "50%",
         "100%",
     ]
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "protects", "worlds", "guess"),
+    [
+        (
+            "replacement",
+            "rows",
+            "with one person's data as with any other data in its place",
+            (
+                "everything about everybody else, and has to guess which of two versions of one "
+                "person's data was used"
+            ),
+        ),
+        (
+            "add-remove",
+            "rows",
+            "with one person's rows as without them",
+            "everything about everybody else, and has to guess whether one person's rows counted",
+        ),
+        (
+            "replacement",
+            "rewards",
+            "with one person's reward as with any other reward in its place",
+            (
+                "and this person's decision sets and actions, and has to guess which of two "
+                "versions of one person's reward was used"
+            ),
+        ),
+        (
+            "add-remove",
+            "rewards",
+            "with one person's reward as with one at the centre in its place",
+            (
+                "and this person's decision sets and actions, and has to guess whether one "
+                "person's reward counted"
+            ),
+        ),
+    ],
+)
+def test_what_the_numbers_mean_is_said_of_the_worlds_that_are_compared(
+    setting: Setting, neighbours: str, protects: str, worlds: str, guess: str
+) -> None:
+    privacy = Privacy(epsilon=1, delta=1e-6, neighbours=neighbours, protects=protects)
+    mechanism = named("tight").mechanism(setting, privacy)
+    words = page_of(Ledger(privacy_card(mechanism))).words
+    assert worlds in words
+    assert guess in words
+    assert ("Whatever others see" in words) == (protects == "rows")
+    assert ("which rounds count are public" in words) == (protects == "rewards")

@@ -386,7 +386,7 @@ def test_rewards_alone_can_be_planned_and_played(name: str) -> None:
     assert 0.0 < found["moment_noise_std"] < rows["moment_noise_std"]
     assert found["half_gain_rows"] < rows["half_gain_rows"]
     assert (rows["guarantee"]["protects"], found["guarantee"]["protects"]) == ("rows", "rewards")
-    assert "decision sets and actions are public" in found["guarantee"]["text"]
+    assert "decision sets, actions and which rounds count are public" in found["guarantee"]["text"]
     seeds = ["--seeds=2", "--jobs=1", "--rounds=200", "--protects=rewards"]
     played = as_json("simulate", *options, *seeds)
     assert played["guarantee"]["protects"] == "rewards"
@@ -442,4 +442,6 @@ def test_a_baseline_is_shown_as_a_table() -> None:
     outcome = CliRunner().invoke(app, [*BASELINE, "--delta=0.1", "--baseline=adac-oful"])
     assert outcome.exit_code == 0
     assert "adac-oful" in outcome.stdout
-    assert "decision sets and actions are public" in " ".join(outcome.stdout.split())
+    assert "decision sets, actions and which rounds count are public" in " ".join(
+        outcome.stdout.split()
+    )

@@ -158,13 +158,14 @@ def test_the_guarantee_says_what_is_protected_and_what_is_public() -> None:
     assert said.startswith(
         "(1, 1e-06)-differential privacy: replacing one person's reward in one round multiplies "
         "the probability of anything that is shown, now or later, by at most e^1, up to a "
-        "probability of 1e-06; decision sets and actions are public, and may depend on rewards "
-        "only through what is shown. Why: Gaussian noise on the sums of action times reward,"
+        "probability of 1e-06; decision sets, actions and which rounds count are public, and may "
+        "depend on rewards only through what is shown. Why: Gaussian noise on the sums of action "
+        "times reward,"
     )
     assert "one reward's sensitivity" in said
     weaker = Guarantee.meeting(replace(TARGET, neighbours="add-remove"), "a test")
     assert "leaving out one person's rewards in one round" in str(weaker)
-    assert "decision sets and actions" in bandit.guarantee._repr_html_()
+    assert "decision sets, actions, which rounds count" in bandit.guarantee._repr_html_()
     rows = LinUCB(PROBLEM, horizon=100, privacy=replace(TARGET, protects="rows"))
     assert "public" not in str(rows.guarantee)
     assert rows.guarantee.protects == "rows"
@@ -203,7 +204,7 @@ def test_a_budget_for_rewards_takes_both_kinds_and_can_be_stored() -> None:
     rows = LinUCB(PROBLEM, horizon=100, privacy=replace(target, protects="rows"), budget=budget)
     assert [item.protects for item in budget.items] == ["rewards", "rows"]
     assert budget.guarantee.protects == "rewards"
-    assert "decision sets and actions are public" in str(budget.guarantee)
+    assert "decision sets, actions and which rounds count are public" in str(budget.guarantee)
     assert Budget.from_json(budget.to_json()) == budget
     entry = budget.to_json() | {"protects": "rows"}
     with pytest.raises(ParameterError):

@@ -145,15 +145,18 @@ class Card:
         if meaning is None:
             return [str(self.guarantee)]
         factor = "more than any number" if math.isinf(meaning.factor) else ceiled(meaning.factor)
+        shown = "others see" if self.guarantee.joint else "is shown"
+        worlds, guess = _worlds(self.guarantee)
+        known = "everything about everybody else"
+        if self.guarantee.protects == "rewards":
+            known += ", and this person's decision sets and actions"
         said = [
             (
-                f"Whatever others see, now or later, was at most {factor} times as probable with "
-                "one person's data as with other data in its place, up to a probability of "
-                f"{meaning.delta:.12g}."
+                f"Whatever {shown}, now or later, was at most {factor} times as probable with "
+                f"{worlds}, up to a probability of {meaning.delta:.12g}."
             ),
             (
-                "Somebody who knows everything about everybody else, and has to guess which of two "
-                "versions of one person's data was used, is right in at most "
+                f"Somebody who knows {known}, and has to guess {guess}, is right in at most "
                 f"{percent(meaning.right)} of cases. A blind guess is right in 50%."
             ),
         ]
@@ -417,6 +420,25 @@ def _change(promise: Guarantee, times: str) -> str:
         "stated bounds"
         if promise.neighbours == "replacement"
         else f"the person's rows in {times} count, or do not"
+    )
+
+
+def _worlds(promise: Guarantee) -> tuple[str, str]:
+    """Two worlds side by side, and what somebody guesses who tries to tell them apart."""
+    data = "reward" if promise.protects == "rewards" else "data"
+    if promise.neighbours == "replacement":
+        return (
+            f"one person's {data} as with any other {data} in its place, and the other way round",
+            f"which of two versions of one person's {data} was used",
+        )
+    if data == "reward":
+        return (
+            "one person's reward as with one at the centre in its place, and the other way round",
+            "whether one person's reward counted",
+        )
+    return (
+        "one person's rows as without them, and the other way round",
+        "whether one person's rows counted",
     )
 
 

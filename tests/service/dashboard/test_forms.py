@@ -300,7 +300,7 @@ def test_a_bandit_for_rewards_alone_is_made_and_its_pages_say_so(
     assert answer.status_code == 303
     assert world.core.bandit("open").spec.protects == "rewards"
     page = admin.get("/dashboard/bandits/open/privacy").text
-    assert "decision sets and actions are public" in page
+    assert "decision sets, actions and which rounds count are public" in page
     assert "none in the Gram matrix, which is exact" in page
     assert "what was activated and who came how often are public" in page
     assert "the differential privacy of rewards" in page
