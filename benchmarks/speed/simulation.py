@@ -25,8 +25,8 @@ from benchmarks.speed.workload import (
     seconds_of,
 )
 from discreet.baselines import Arms, Elimination, UpperConfidence
-from discreet.baselines._learner import ArmRule
-from discreet.baselines._simulate import run_seed
+from discreet.baselines.arms._learner import ArmRule
+from discreet.baselines.arms._simulate import run_seed
 from discreet.mechanism.variants import VARIANTS
 from discreet.simulation import simulate
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from discreet.baselines import AdaPUCB, UpperConfidence
-from discreet.baselines._adaptive import AdaptiveEpisodes
-from discreet.baselines._phases import PhasedLearner
-from discreet.baselines._ucb import _UpperConfidenceLearner
+from discreet.baselines.arms._adaptive import AdaptiveEpisodes
+from discreet.baselines.arms._phases import PhasedLearner
+from discreet.baselines.arms._ucb import _UpperConfidenceLearner
 from discreet.kernels import _phases as phases
 
 EPSILON = 2.0

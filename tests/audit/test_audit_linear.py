@@ -7,12 +7,20 @@ import math
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 
 from discreet import Privacy, Problem
 from discreet.audit import Audit, run_linear
 from discreet.audit._linear import worst_rows
-from discreet.baselines import LINEAR_BASELINES, LinearLearner, LinearRule, linear_rule
+from discreet.baselines import (
+    LINEAR_BASELINES,
+    LinearDecision,
+    LinearLearner,
+    LinearRule,
+    linear_rule,
+)
 
 PROBLEM = Problem(dim=2, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)
 LOOSE = 8.0  # few trials tell twice this from this
@@ -77,6 +85,43 @@ def test_nothing_is_found_with_many_trials_and_two_thirds_of_the_noise_is(name: 
 def test_elimination_with_a_quarter_of_its_noise_is_found_out() -> None:
     assert not audited("core-set", 1.0, 1_000, epsilon=1.0).violated
     assert audited("core-set", 0.25, 1_000, epsilon=1.0).violated
+
+
+class Peeking(LinearLearner):
+    """Releases honest sums, and chooses by the rewards as they are."""
+
+    def __init__(self, rule: LinearRule) -> None:
+        super().__init__(rule)
+        self._raw = np.zeros(2)
+
+    def choose(self, actions: ArrayLike) -> LinearDecision:
+        offered = np.asarray(actions)
+        super().choose(offered)
+        decision = LinearDecision(index=int(np.argmax(offered @ self._raw)), round=self.rounds)
+        self._held = self._held._replace(last=(decision, offered[decision.index]))
+        return decision
+
+    def learn(self, decision: LinearDecision, reward: float) -> None:
+        last = self._held.last
+        assert last is not None
+        self._raw += reward * last[1]
+        super().learn(decision, reward)
+
+
+@pytest.mark.parametrize("name", ["adac-oful", "rare-switching"])
+def test_choices_by_raw_rewards_are_found_out_behind_honest_sums(name: str) -> None:
+    rule = rule_of(name, epsilon=1.0)
+    scales = (0.0, 1.0) if rule.protects == "rewards" else rule.noise_stds
+    found = run_linear(
+        partial(Peeking, rule),
+        gram_std=scales[0],
+        moment_std=scales[1],
+        rows=4,
+        trials=400,
+        confidence=1 - 1e-6,
+    )
+    verdicts = {one.attack: one.verdict for one in found.findings}
+    assert {name for name, verdict in verdicts.items() if verdict == "VIOLATED"} == {"choices"}
 
 
 def test_the_worst_rows_cost_what_the_accounting_says() -> None:

@@ -29,8 +29,8 @@ from discreet.baselines import (
     UpperConfidence,
     simulate,
 )
-from discreet.baselines._learner import ArmLearner
-from discreet.baselines._ucb import laplace_sum_width
+from discreet.baselines.arms._learner import ArmLearner
+from discreet.baselines.arms._ucb import laplace_sum_width
 from discreet.kernels import _arms as kernel_arms
 from discreet.kernels import _random as random
 from discreet.kernels._binomial import binomial

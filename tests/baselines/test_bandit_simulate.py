@@ -5,7 +5,7 @@ import pytest
 
 from discreet import errors
 from discreet.baselines import RULES, Arms, Elimination, simulate
-from discreet.baselines._learner import ArmRule
+from discreet.baselines.arms._learner import ArmRule
 
 MADE: dict[str, ArmRule] = {
     name: row.rule(n_arms=3, horizon=3000, **({"epsilon": 1.0} if row.private else {}))

@@ -20,10 +20,10 @@ from discreet.baselines import (
     ShuffleLinUCB,
     linear_rule,
 )
-from discreet.baselines._core_set import laplace_width
-from discreet.baselines._design import g_optimal
-from discreet.baselines._local import amplified
-from discreet.baselines._ridge import MOST_ROWS, step
+from discreet.baselines.linear._core_set import laplace_width
+from discreet.baselines.linear._design import g_optimal
+from discreet.baselines.linear._local import amplified
+from discreet.baselines.linear._ridge import MOST_ROWS, step
 from discreet.errors import ParameterError
 from discreet.mechanism._tails import largest_eigenvalue
 

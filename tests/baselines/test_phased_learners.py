@@ -18,8 +18,8 @@ from discreet.baselines import (
     Arms,
     simulate,
 )
-from discreet.baselines._divergence import DivergenceIndex
-from discreet.baselines._phases import PhasedLearner, PhasedRule
+from discreet.baselines.arms._divergence import DivergenceIndex
+from discreet.baselines.arms._phases import PhasedLearner, PhasedRule
 from discreet.kernels import _divergence as divergence
 from discreet.kernels import _phases as phases
 from discreet.kernels import _random as random

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from discreet.baselines import LINEAR_BASELINES, RULES
-from discreet.baselines._ridge import RidgeSteps
+from discreet.baselines.linear._ridge import RidgeSteps
 from discreet.errors import ParameterError
 from discreet.experiments import _compare as compare
 from discreet.experiments import _patients

@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import brentq
 
 from discreet.baselines import RULES
-from discreet.baselines._phases import PhasedRule
+from discreet.baselines.arms._phases import PhasedRule
 from discreet.kernels import _divergence as divergence
 from discreet.kernels import _phases as phases
 from discreet.kernels._phases import Rule

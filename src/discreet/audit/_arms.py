@@ -21,7 +21,7 @@ from discreet.audit._attacks import EpsilonBound
 from discreet.audit._audit import Audit, Finding, verdict
 from discreet.audit._statistics import Rates, Samples
 from discreet.audit._trials import Effort
-from discreet.baselines._learner import ArmLearner
+from discreet.baselines.arms._learner import ArmLearner
 
 F64 = NDArray[np.float64]
 Make = Callable[[], ArmLearner]

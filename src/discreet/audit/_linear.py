@@ -2,8 +2,9 @@
 
 Two worlds differ in what one person brings, and that is as far apart as the bounds allow: opposite
 rewards of one action where rewards are protected, and otherwise the pair of rows that the noise
-hides worst. Everybody else brings rewards of zero, so that whatever else differs is noise. What is
-looked at is all that the learner has released by then.
+hides worst. Everybody else brings rewards of zero, so that whatever else differs is noise, and has
+the choice between an action and its opposite. What is looked at is all that the learner has
+released by then, and what it chose for the others.
 """
 
 import math
@@ -21,7 +22,7 @@ from discreet.audit._attacks import EpsilonBound
 from discreet.audit._audit import Audit, Finding, verdict
 from discreet.audit._statistics import Samples
 from discreet.audit._trials import Effort
-from discreet.baselines._linear import LinearLearner
+from discreet.baselines.linear._learner import LinearLearner
 from discreet.problem import Problem
 
 F64 = NDArray[np.float64]
@@ -92,20 +93,22 @@ def run_linear(
         confidence: the probability that a bound is true, for each attack by itself.
 
     Returns:
-        What a threshold on the best linear statistic proves, what its lowest bits do, and what the
-        statistic proves if noise is Gaussian.
+        What a threshold on the best linear statistic of releases proves, what their lowest bits
+        do, what choices do, and what the statistic proves if noise is Gaussian.
     """
     effort = Effort(trials=trials, confidence=confidence, jobs=1)
     learner = make()
     claim, problem = learner.guarantee, learner.rule.problem
     start = time.perf_counter()
     pair = worst_rows(problem, gram_std=gram_std, moment_std=moment_std)
-    shown = [_shown(make, row, pair[0].action, rows, effort.trials) for row in pair]
+    played = [_played(make, row, pair[0].action, rows, effort.trials) for row in pair]
+    shown = [world.sums for world in played]
     seconds = time.perf_counter() - start
     delta = claim.delta or 0.0
     found = {
         "threshold": _threshold(shown, effort, delta),
         "low-bits": _low_bits(shown, effort, delta),
+        "choices": _choices([world.choices for world in played], effort, delta),
     }
     if delta > 0.0:
         found["gaussian"] = _gaussian(shown, effort, delta)
@@ -126,23 +129,39 @@ def run_linear(
     return Audit(variant=type(learner.rule).__name__, guarantee=str(claim), findings=findings)
 
 
-def _shown(make: Make, first: _Row, usual: F64, rows: int, trials: int) -> F64:
-    """What learners released, the person's row and ``rows - 1`` others in, shape (trials, k)."""
-    return np.array([_play(make(), first, usual, rows) for _ in range(trials)])
+class _Played(NamedTuple):
+    """What learners showed in one world."""
+
+    sums: F64  # after every row, shape (trials, k)
+    choices: list[str]  # for everybody but the person, a text a trial
 
 
-def _play(learner: LinearLearner, first: _Row, usual: F64, rows: int) -> F64:
-    """All that a learner shows after each row, one after the other."""
-    both = learner.guarantee.protects == "rewards"
-    shown = []
+def _played(make: Make, first: _Row, usual: F64, rows: int, trials: int) -> _Played:
+    """What learners showed, the person's row and ``rows - 1`` others in."""
+    every = [_play(make(), first, usual, rows) for _ in range(trials)]
+    return _Played(np.array([sums for sums, _ in every]), [choices for _, choices in every])
+
+
+def _play(learner: LinearLearner, first: _Row, usual: F64, rows: int) -> tuple[F64, str]:
+    """All that a learner shows after each row, and what it chooses for others, one more at the end.
+
+    An action and its opposite are one row where the reward is zero.
+    """
+    alone = first.action[None] if learner.guarantee.protects == "rows" else _either(first.action)
+    shown, choices = [], ""
     for turn in range(rows):
-        action = first.action if turn == 0 else usual
-        offered = np.array([action, -action]) if both else action[None]
-        decision = learner.choose(offered)
+        decision = learner.choose(alone if turn == 0 else _either(usual))
         side = -1.0 if decision.index == 1 else 1.0
         learner.learn(decision, side * first.reward if turn == 0 else 0.0)
         shown.append(learner.released)
-    return np.concatenate(shown)
+        choices += str(decision.index) if turn > 0 else ""
+    if learner.rounds < learner.rule.horizon:
+        choices += str(learner.choose(_either(usual)).index)
+    return np.concatenate(shown), choices
+
+
+def _either(action: F64) -> F64:
+    return np.array([action, -action])
 
 
 def _parts(shown: list[F64]) -> tuple[Samples, Samples, F64]:
@@ -168,6 +187,13 @@ def _gaussian(shown: list[F64], effort: Effort, delta: float) -> EpsilonBound:
     mu = float(statistics.rates_mu(*statistics.median_rates(*statistic, risk=effort.risk)))
     note = f"mu is at least {mu:.4g}; takes noise to be Gaussian"
     return EpsilonBound(statistics.mu_epsilon(mu, delta=delta), effort.trials, note)
+
+
+def _choices(choices: list[list[str]], effort: Effort, delta: float) -> EpsilonBound:
+    """Which sequences of choices speak for which world: what is chosen by more than releases."""
+    score = partial(statistics.rates_epsilon, delta=delta)
+    rates = statistics.trace_rates(*choices, risk=effort.risk)
+    return EpsilonBound(float(score(*map(np.asarray, rates))), effort.trials)
 
 
 def _low_bits(shown: list[F64], effort: Effort, delta: float) -> EpsilonBound:

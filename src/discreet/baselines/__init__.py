@@ -12,20 +12,20 @@ follows the rule with ``choose(actions)`` and ``learn(decision, reward)``, and `
 plays it.
 """
 
-from discreet.baselines._adaptive import AdaPKLUCB, AdaPUCB
-from discreet.baselines._core_set import CoreSetElimination
-from discreet.baselines._divergence import DPIMED, DPKLUCB, IMED, KLUCB
-from discreet.baselines._elimination import DPSE, Elimination
-from discreet.baselines._episodes import AdaCOFUL, BatchedThompson
-from discreet.baselines._lazy import AnytimeLazyUCB, LazyDPTS
-from discreet.baselines._linear import LinearDecision, LinearLearner, LinearRule
-from discreet.baselines._linear_table import LINEAR_BASELINES, LinearBaseline, linear_rule
-from discreet.baselines._local import LocalLinUCB, ShuffleLinUCB
-from discreet.baselines._simulate import Arms, Outcome, simulate
-from discreet.baselines._simulate_linear import LinearOutcome, simulate_linear
-from discreet.baselines._switching import RareSwitching
-from discreet.baselines._table import RULES, ArmBaseline
-from discreet.baselines._ucb import DPUCB, UCB1, UpperConfidence
+from discreet.baselines.arms._adaptive import AdaPKLUCB, AdaPUCB
+from discreet.baselines.arms._divergence import DPIMED, DPKLUCB, IMED, KLUCB
+from discreet.baselines.arms._elimination import DPSE, Elimination
+from discreet.baselines.arms._lazy import AnytimeLazyUCB, LazyDPTS
+from discreet.baselines.arms._simulate import Arms, Outcome, simulate
+from discreet.baselines.arms._table import RULES, ArmBaseline
+from discreet.baselines.arms._ucb import DPUCB, UCB1, UpperConfidence
+from discreet.baselines.linear._core_set import CoreSetElimination
+from discreet.baselines.linear._episodes import AdaCOFUL, BatchedThompson
+from discreet.baselines.linear._learner import LinearDecision, LinearLearner, LinearRule
+from discreet.baselines.linear._local import LocalLinUCB, ShuffleLinUCB
+from discreet.baselines.linear._simulate import LinearOutcome, simulate_linear
+from discreet.baselines.linear._switching import RareSwitching
+from discreet.baselines.linear._table import LINEAR_BASELINES, LinearBaseline, linear_rule
 
 __all__ = [
     "DPIMED",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
-    from discreet.baselines._linear import PlayableRule
+    from discreet.baselines.linear._learner import PlayableRule
     from discreet.simulation.environments import Environment
 
 
@@ -55,7 +55,7 @@ def baseline_rule(
         ParameterError: if there is no such baseline, or something that it needs is missing.
     """
     from discreet.baselines import LINEAR_BASELINES, RULES, linear_rule
-    from discreet.baselines._arms_in_world import ArmsInWorld
+    from discreet.baselines.linear._arms_in_world import ArmsInWorld
     from discreet.privacy import Privacy
 
     if horizon is None:

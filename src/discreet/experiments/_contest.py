@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.baselines import LINEAR_BASELINES, RULES, linear_rule
-from discreet.baselines._arms_in_world import ArmsInWorld
-from discreet.baselines._linear import PlayableRule
-from discreet.baselines._simulate_linear import run_linear_seed
+from discreet.baselines.linear._arms_in_world import ArmsInWorld
+from discreet.baselines.linear._learner import PlayableRule
+from discreet.baselines.linear._simulate import run_linear_seed
 from discreet.experiments import _patients
 from discreet.experiments._experiment import F64, Reading
 from discreet.experiments._play import regret_readings

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.baselines._linear import CENTRAL
-from discreet.baselines._ridge import RIDGE, every, play, step
+from discreet.baselines.linear._learner import CENTRAL
+from discreet.baselines.linear._ridge import RIDGE, every, play, step
 from discreet.kernels import _ridge as kernels
 from discreet.kernels._noise import Noise
 from discreet.privacy import Guarantee

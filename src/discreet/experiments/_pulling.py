@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from discreet import theory
 from discreet.baselines import Arms, Elimination, UpperConfidence
-from discreet.baselines._learner import ArmRule
-from discreet.baselines._simulate import run_seed
+from discreet.baselines.arms._learner import ArmRule
+from discreet.baselines.arms._simulate import run_seed
 from discreet.baselines.standard import TwoContexts, play_response
 from discreet.experiments._experiment import F64, REGRET, Reading, Results
 from discreet.experiments._play import calibrated, regret_readings

@@ -57,7 +57,9 @@ class SystemNoise:
         with self._lock:
             if count > self._stock.size:
                 self._stock = self._draw_normals(max(count, self._STOCK))
-            taken, self._stock = self._stock[:count], self._stock[count:]
+            taken = self._stock[:count].copy()
+            self._stock[:count] = 0.0  # what is handed out is nowhere else
+            self._stock = self._stock[count:]
         return taken
 
     def _draw_normals(self, count: int) -> _F64:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _checks as checks
-from discreet.baselines._learner import ArmRule
+from discreet.baselines.arms._learner import ArmRule
 from discreet.errors import ParameterError
 from discreet.kernels import _random as random
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 
-from discreet.baselines._adaptive import AdaPKLUCB, AdaptiveEpisodes, AdaPUCB
-from discreet.baselines._divergence import DPIMED, DPKLUCB, IMED, KLUCB, DivergenceIndex
-from discreet.baselines._elimination import DPSE, Elimination
-from discreet.baselines._lazy import AnytimeLazyUCB, LazyBatches, LazyDPTS
-from discreet.baselines._learner import ArmLearner, ArmRule, checked_epsilon
-from discreet.baselines._ucb import DPUCB, UCB1, UpperConfidence
+from discreet.baselines.arms._adaptive import AdaPKLUCB, AdaptiveEpisodes, AdaPUCB
+from discreet.baselines.arms._divergence import DPIMED, DPKLUCB, IMED, KLUCB, DivergenceIndex
+from discreet.baselines.arms._elimination import DPSE, Elimination
+from discreet.baselines.arms._lazy import AnytimeLazyUCB, LazyBatches, LazyDPTS
+from discreet.baselines.arms._learner import ArmLearner, ArmRule, checked_epsilon
+from discreet.baselines.arms._ucb import DPUCB, UCB1, UpperConfidence
 from discreet.errors import ParameterError
 from discreet.mechanism.noise.sources import NoiseSource
 

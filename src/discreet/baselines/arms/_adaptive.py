@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from discreet import _checks as checks
-from discreet.baselines._learner import checked_epsilon
-from discreet.baselines._phases import PhasedLearner, PhasedRule
+from discreet.baselines.arms._learner import checked_epsilon
+from discreet.baselines.arms._phases import PhasedLearner, PhasedRule
 from discreet.errors import ParameterError
 from discreet.kernels import _phases as kernels
 from discreet.mechanism.noise.sources import NoiseSource
@@ -92,7 +92,7 @@ class AdaPUCB(_ByEpisodes):
 
         mean + sqrt(alpha ln(2t) / 2n) + alpha ln t / (epsilon n).
 
-    Guarantee: that of all batched rules (`baselines/_phases.py`).
+    Guarantee: that of all batched rules (`baselines/arms/_phases.py`).
 
     Changed: rewards lie in [-1, 1] here, so the noise on a sum has scale 2/epsilon; that is their
     algorithm on (reward + 1) / 2. They write n as half of the arm's pulls, which is one half after

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from discreet import _checks as checks
-from discreet.baselines._core_set import CoreSetElimination
-from discreet.baselines._episodes import AdaCOFUL, BatchedThompson
-from discreet.baselines._linear import CENTRAL, LOCAL, REWARDS, ROWS, SHUFFLE, LinearRule
-from discreet.baselines._local import LocalLinUCB, ShuffleLinUCB
-from discreet.baselines._switching import RareSwitching
+from discreet.baselines.linear._core_set import CoreSetElimination
+from discreet.baselines.linear._episodes import AdaCOFUL, BatchedThompson
+from discreet.baselines.linear._learner import CENTRAL, LOCAL, REWARDS, ROWS, SHUFFLE, LinearRule
+from discreet.baselines.linear._local import LocalLinUCB, ShuffleLinUCB
+from discreet.baselines.linear._switching import RareSwitching
 from discreet.privacy import Privacy
 from discreet.problem import Problem
 

@@ -7,8 +7,8 @@ Sampling-based Algorithms for Differentially Private Stochastic Bandits", UAI 20
 
 from dataclasses import dataclass
 
-from discreet.baselines._learner import checked_epsilon
-from discreet.baselines._phases import PhasedLearner, PhasedRule
+from discreet.baselines.arms._learner import checked_epsilon
+from discreet.baselines.arms._phases import PhasedLearner, PhasedRule
 from discreet.kernels import _phases as kernels
 from discreet.mechanism.noise.sources import NoiseSource
 
@@ -58,7 +58,7 @@ class AnytimeLazyUCB(PhasedLearner):
 
         mean + sqrt(3 ln t / 2n) + 3 ln t / (epsilon n).
 
-    Guarantee: that of all batched rules (`baselines/_phases.py`).
+    Guarantee: that of all batched rules (`baselines/arms/_phases.py`).
 
     Changed: rewards lie in [-1, 1] here, so the noise on a sum has scale 2/epsilon. The two widths
     were derived anew, because the printed constants could not be checked: each of them is exceeded
@@ -88,7 +88,7 @@ class LazyDPTS(PhasedLearner):
     Beta(n m + 1, n (1 - m) + 1), where m is the noisy mean plus 3 ln t / (epsilon n), clipped to
     [0, 1], and the arm with the largest one is pulled. An arm without a release is pulled first.
 
-    Guarantee: that of all batched rules (`baselines/_phases.py`). The draws from posteriors
+    Guarantee: that of all batched rules (`baselines/arms/_phases.py`). The draws from posteriors
     protect nobody: the noise on the means alone carries it.
 
     Changed: rewards lie in [-1, 1] here, so the noise on a sum has scale 2/epsilon; that is their

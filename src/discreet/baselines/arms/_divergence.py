@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from discreet import _checks as checks
-from discreet.baselines._learner import checked_epsilon
-from discreet.baselines._phases import PhasedLearner, PhasedRule
+from discreet.baselines.arms._learner import checked_epsilon
+from discreet.baselines.arms._phases import PhasedLearner, PhasedRule
 from discreet.errors import ParameterError
 from discreet.kernels import _phases as kernels
 from discreet.mechanism.noise.sources import NoiseSource
@@ -146,8 +146,8 @@ class DPKLUCB(_ByDivergence):
     the largest y with n d(x, y) at most ln t. d is the divergence under privacy
     (`kernels/_divergence.py`), which their lower bound is about.
 
-    Guarantee: that of all batched rules (`baselines/_phases.py`). The noisy sum of all rewards is a
-    function of the noisy sums of batches, and a reward is in one of those.
+    Guarantee: that of all batched rules (`baselines/arms/_phases.py`). The noisy sum of all rewards
+    is a function of the noisy sums of batches, and a reward is in one of those.
 
     Changed: rewards lie in [-1, 1] here, so the noise on a sum has scale 2/epsilon; that is their
     algorithm on (reward + 1) / 2. A mean of n rewards in m batches has the sum of m Laplace

@@ -3,11 +3,12 @@
 import os
 import threading
 from dataclasses import dataclass
-from typing import NoReturn, Protocol
+from typing import NamedTuple, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet.baselines._whole import copied
 from discreet.errors import (
     EmptyDecisionSetError,
     HorizonReachedError,
@@ -160,13 +161,22 @@ def checked_target(privacy: object, protects: str) -> Privacy:
     return privacy
 
 
+class _Held(NamedTuple):
+    """What a learner holds: replaced as a whole, so that an interrupt finds all of it or none."""
+
+    steps: LinearSteps
+    rounds: int = 0
+    last: tuple[LinearDecision, F64] | None = None  # the decision that waits for its reward
+
+
 class LinearLearner:
     """Choose an action, see its reward, learn it; one round after the other.
 
     It follows a rule of `LINEAR_BASELINES` with the compiled steps that simulations use. Noise and
     rows are rounded to a grid, so that no sum is ever rounded. Calls from several threads are safe.
     Copies are refused, and so is use in a forked process: either would show the same noise on other
-    data. After any error the learner is as before.
+    data. After any error or interrupt the learner is as before: a call changes a copy of what is
+    held, which then takes its place.
 
     Args:
         rule: what to follow.
@@ -187,12 +197,9 @@ class LinearLearner:
         self._rule = rule
         self._source: NoiseSource = SystemNoise() if noise_source is None else noise_source
         self._draws: NoiseSource = SystemNoise() if policy_source is None else policy_source
-        self._steps = rule.steps()
-        self._open: tuple[LinearDecision, F64] | None = None
-        self._rounds = 0
+        self._held = _Held(steps=self._refilled(rule.steps()))
         self._lock = threading.Lock()
         self._process = os.getpid()
-        self._refill()
 
     @property
     def rule(self) -> LinearRule:
@@ -202,12 +209,12 @@ class LinearLearner:
     @property
     def rounds(self) -> int:
         """How many rewards have been learned."""
-        return self._rounds
+        return self._held.rounds
 
     @property
     def released(self) -> F64:
         """The noisy statistics that choices are made from: safe to show under the guarantee."""
-        return self._steps.released.copy()
+        return self._held.steps.released.copy()
 
     @property
     def guarantee(self) -> Guarantee:
@@ -237,11 +244,12 @@ class LinearLearner:
         found = _checked_actions(actions, self._rule.problem)
         with self._lock:
             self._admit()
-            count = self._steps.normals_to_choose()
+            steps, rounds = copied(self._held.steps), self._held.rounds
+            count = steps.normals_to_choose()
             normals = self._draws.normals(count) if count else np.empty(0)
-            index = self._steps.choose(found, normals)
-            decision = LinearDecision(index=index, round=self._rounds)
-            self._open = decision, found[index].copy()
+            index = steps.choose(found, normals)
+            decision = LinearDecision(index=index, round=rounds)
+            self._held = _Held(steps, rounds, (decision, found[index].copy()))
             return decision
 
     def learn(self, decision: LinearDecision, reward: float) -> None:
@@ -259,20 +267,22 @@ class LinearLearner:
         """
         with self._lock:
             self._admit()
-            if self._open is None or decision != self._open[0]:
+            last = self._held.last
+            if last is None or decision != last[0]:
                 raise UnknownDecisionError(
                     "decision", "is not the one that `choose` returned last; pass that, once"
                 )
             distance = _checked_reward(reward, self._rule.problem)
-            self._refill()
-            self._steps.learn(self._open[1], distance)
-            self._open = None
-            self._rounds += 1
+            steps = self._refilled(copied(self._held.steps))
+            steps.learn(last[1], distance)
+            self._held = _Held(steps, self._held.rounds + 1)
 
-    def _refill(self) -> None:
-        count = self._steps.stock()
+    def _refilled(self, steps: LinearSteps) -> LinearSteps:
+        """The same, with as much noise in stock as the next row may need."""
+        count = steps.stock()
         if count:
-            self._steps.refill(np.ascontiguousarray(self._source.normals(count)))
+            steps.refill(np.ascontiguousarray(self._source.normals(count)))
+        return steps
 
     def _admit(self) -> None:
         if os.getpid() != self._process:
@@ -281,7 +291,7 @@ class LinearLearner:
                 "is not the one this learner was made in; a fork would show the same noise on "
                 "other data, so keep the learner in one process",
             )
-        if self._rounds >= self._rule.horizon:
+        if self._held.rounds >= self._rule.horizon:
             raise HorizonReachedError(
                 "horizon",
                 f"all {self._rule.horizon} rounds have been played; the guarantee covers no more, "

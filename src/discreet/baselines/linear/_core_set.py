@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _checks as checks
-from discreet.baselines import _design as design
-from discreet.baselines._linear import CENTRAL, MARGIN, REWARDS, checked_target
+from discreet.baselines.linear import _design as design
+from discreet.baselines.linear._learner import CENTRAL, MARGIN, REWARDS, checked_target
 from discreet.errors import ParameterError
 from discreet.kernels import _arms as arms
 from discreet.kernels import _fixed_pulls as pulls

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from discreet.baselines._learner import ArmLearner, checked_epsilon, checked_sizes, pure_guarantee
+from discreet.baselines.arms._learner import ArmLearner, ArmSettings, checked_epsilon
 from discreet.kernels import _pulls as kernels
 from discreet.mechanism.noise.sources import NoiseSource
-from discreet.privacy import Guarantee
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -41,7 +40,7 @@ def laplace_sum_width(terms: int, log_inverse_prob: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class UpperConfidence:
+class UpperConfidence(ArmSettings):
     """The rule of `UCB1` (no epsilon) and `DPUCB`.
 
     Attributes:
@@ -50,17 +49,9 @@ class UpperConfidence:
         epsilon: the privacy target; None for none.
     """
 
-    n_arms: int
-    horizon: int
     epsilon: float | None = None
 
-    def __post_init__(self) -> None:
-        """Check the sizes and the target."""
-        n_arms, horizon = checked_sizes(self.n_arms, self.horizon)
-        object.__setattr__(self, "n_arms", n_arms)
-        object.__setattr__(self, "horizon", horizon)
-        if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+    no_noise = "UCB1 adds no noise"
 
     @property
     def levels(self) -> int:
@@ -82,16 +73,11 @@ class UpperConfidence:
         widths = [0.0, *(self.noise_scale * laplace_sum_width(q, level) for q in terms)]
         return np.pad(widths, (0, _MOST_NODES - len(widths)), mode="edge")
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """Pure differential privacy, or nothing."""
-        if self.epsilon is None:
-            return Guarantee.nothing("UCB1 adds no noise")
-        return pure_guarantee(
-            self.epsilon,
+    def _why(self) -> str:
+        return (
             "Laplace noise on every node of a binary tree over each arm's rewards; a reward "
             f"is in one tree and in at most {self.levels} of its nodes, and moves each by at "
-            "most 2; arms are named from noisy nodes alone",
+            "most 2; arms are named from noisy nodes alone"
         )
 
     def play(

@@ -7,12 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _checks as checks
-from discreet.baselines._learner import ArmLearner, checked_epsilon, checked_sizes, pure_guarantee
+from discreet.baselines.arms._learner import ArmLearner, ArmSettings, checked_epsilon
 from discreet.errors import ParameterError
 from discreet.kernels import _elimination as kernels
 from discreet.kernels._pulls import PER_DRAW
 from discreet.mechanism.noise.sources import NoiseSource
-from discreet.privacy import Guarantee
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -20,7 +19,7 @@ U64 = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Elimination:
+class Elimination(ArmSettings):
     """The rule of `DPSE`; without epsilon, the same elimination without noise.
 
     Attributes:
@@ -32,20 +31,16 @@ class Elimination:
         joint: False for the batches of Sajed & Sheffet; True for smaller ones with the same proof.
     """
 
-    n_arms: int
-    horizon: int
     epsilon: float | None = None
     failure_prob: float | None = None
     joint: bool = False
 
+    no_noise = "this elimination adds no noise"
+
     def __post_init__(self) -> None:
         """Check the sizes and the targets."""
-        n_arms, horizon = checked_sizes(self.n_arms, self.horizon)
-        object.__setattr__(self, "n_arms", n_arms)
-        object.__setattr__(self, "horizon", horizon)
-        if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
-        beta = 1.0 / horizon if self.failure_prob is None else self.failure_prob
+        super().__post_init__()
+        beta = 1.0 / self.horizon if self.failure_prob is None else self.failure_prob
         object.__setattr__(self, "failure_prob", checks.probability("failure_prob", beta))
         if not isinstance(self.joint, bool):
             raise ParameterError("joint", "is neither True nor False; give one of them")
@@ -60,15 +55,10 @@ class Elimination:
             horizon=self.horizon,
         )
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """Pure differential privacy, or nothing."""
-        if self.epsilon is None:
-            return Guarantee.nothing("this elimination adds no noise")
-        return pure_guarantee(
-            self.epsilon,
+    def _why(self) -> str:
+        return (
             "a reward is in one arm's sum of one epoch, moves it by at most 2, and the sum "
-            "has Laplace noise of scale 2/epsilon; arms are named from noisy sums alone",
+            "has Laplace noise of scale 2/epsilon; arms are named from noisy sums alone"
         )
 
     def play(

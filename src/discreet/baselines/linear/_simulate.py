@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from discreet import _blas
 from discreet import _checks as checks
-from discreet.baselines._linear import PlayableRule
+from discreet.baselines.linear._learner import PlayableRule
 from discreet.errors import ParameterError
 from discreet.kernels import _random as random
 from discreet.simulation.environments import Environment

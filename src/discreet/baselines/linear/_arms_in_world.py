@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.baselines._learner import ArmRule
-from discreet.baselines._table import RULES
+from discreet.baselines.arms._learner import ArmRule
+from discreet.baselines.arms._table import RULES
 from discreet.errors import ParameterError
 from discreet.kernels import _arms as arms
 from discreet.privacy import Guarantee

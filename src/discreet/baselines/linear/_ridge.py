@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _checks as checks
-from discreet.baselines._linear import checked_target
+from discreet.baselines.linear._learner import checked_target
 from discreet.errors import ParameterError
 from discreet.kernels import _ridge as kernels
 from discreet.kernels._noise import Noise
@@ -213,6 +213,11 @@ def play(
 def step(bound: float) -> float:
     """A power of two, for entries up to a bound: 2^-24 for a bound of 1."""
     return GRID * 2.0 ** math.floor(math.log2(bound))
+
+
+def checked_growth(growth: object) -> float:
+    """A factor by which a determinant may grow until the estimate is renewed."""
+    return checks.within("growth", checks.finite("growth", growth), 1.01, 1e6)
 
 
 def moment_std(problem: Problem, mu: float) -> float:

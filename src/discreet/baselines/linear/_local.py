@@ -1,13 +1,13 @@
 """`LocalLinUCB` and `ShuffleLinUCB`: rows get their noise before anybody else sees them."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from discreet import _checks as checks
 from discreet import accounting
-from discreet.baselines._linear import LOCAL, MARGIN, ROWS, SHUFFLE
-from discreet.baselines._ridge import RidgeRule, every
+from discreet.baselines.linear._learner import LOCAL, MARGIN, ROWS, SHUFFLE
+from discreet.baselines.linear._ridge import RidgeRule, every
 from discreet.errors import ParameterError
 from discreet.kernels import _ridge as kernels
 from discreet.privacy import Guarantee, Privacy
@@ -79,12 +79,16 @@ class ShuffleLinUCB(RidgeRule):
     permutes those of a batch; the server renews its estimate after each batch. Raw rows are seen
     by nobody, and less noise will do, because nobody knows whose message is whose.
 
-    Guarantee. Neighbours: one person's decision set and reward are replaced. Assumptions: the noise
-    is secret and the shuffler honest. Argument: each message is (e0, d0)-locally private by the
-    exact Gaussian curve; by theorem 3.8 of Feldman, McMillan and Talwar ("Hiding among the clones",
-    FOCS 2021, arXiv:2012.12803) the shuffled batch is as private as `amplified` says, given the
-    batches before; a person is in one batch. If amplification gains nothing, the local guarantee of
-    each message is what counts.
+    Guarantee. Neighbours: one person's decision set and reward are replaced. Assumptions: the
+    shuffler is honest, and everybody's noise is secret. Observer: whoever sees shuffled batches and
+    what is made of them. Argument: each message is (e0, d0)-locally private by the exact Gaussian
+    curve; by theorem 3.8 of Feldman, McMillan and Talwar ("Hiding among the clones", FOCS 2021,
+    arXiv:2012.12803) the shuffled batch is as private as `amplified` says, given the batches
+    before; a person is in one batch. If amplification gains nothing, the local guarantee of each
+    message is what counts.
+
+    This is not joint privacy. The others of a batch know the messages that they sent. If all of
+    them take theirs off the batch, one message is left, and it keeps its local promise only.
 
     What is ours: the theorem's conditions are checked, its delta for approximate local privacy
     included. The authors' experiments use the asymptotic form, noise proportional to 1/sqrt(batch)
@@ -131,15 +135,18 @@ class ShuffleLinUCB(RidgeRule):
 
     @property
     def guarantee(self) -> Guarantee:
-        """Shuffle differential privacy."""
+        """Differential privacy of shuffled batches; not joint, for others may pool their noise."""
         target = self.local_target
-        return Guarantee.meeting(
+        local = f"({target.epsilon:.4g}, {target.delta:.3g})"
+        found = Guarantee.meeting(
             self.privacy,
-            "shuffled: a person's row leaves her device once, with Gaussian noise that is "
-            f"({target.epsilon:.4g}, {target.delta:.3g})-locally private, and is mixed with those "
-            f"of her batch of {self.batch:,}; privacy amplification by shuffling (Feldman, "
-            "McMillan & Talwar 2021, theorem 3.8) does the rest",
+            "what is shown is shuffled batches and what is made of them; a person's row leaves her "
+            f"device once, with Gaussian noise that is {local}-locally private, and is mixed with "
+            f"those of her batch of {self.batch:,}; privacy amplification by shuffling (Feldman, "
+            "McMillan & Talwar 2021, theorem 3.8) does the rest, as long as the others of the "
+            f"batch keep their messages to themselves; if they pool them, {local} is left",
         )
+        return replace(found, joint=False)
 
     @cached_property
     def compiled(self) -> kernels.RidgeSpec:

@@ -21,11 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.baselines._learner import ArmLearner, checked_epsilon, checked_sizes, pure_guarantee
+from discreet.baselines.arms._learner import ArmLearner, ArmSettings
 from discreet.kernels import _phases as kernels
 from discreet.kernels._pulls import PER_DRAW
 from discreet.mechanism.noise.sources import NoiseSource
-from discreet.privacy import Guarantee
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -36,26 +35,8 @@ _NOTHING = np.empty(0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PhasedRule:
-    """A rule that plays in batches; a subclass says which.
-
-    Attributes:
-        n_arms: how many arms there are, at least 2.
-        horizon: the most pulls there will be, at least one for each arm.
-        epsilon: the privacy target; None for none, where the subclass allows that.
-    """
-
-    n_arms: int
-    horizon: int
-    epsilon: float | None
-
-    def __post_init__(self) -> None:
-        """Check the sizes and the target."""
-        n_arms, horizon = checked_sizes(self.n_arms, self.horizon)
-        object.__setattr__(self, "n_arms", n_arms)
-        object.__setattr__(self, "horizon", horizon)
-        if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+class PhasedRule(ArmSettings):
+    """A rule that plays in batches; a subclass says which."""
 
     @property
     def noise_scale(self) -> float:
@@ -67,15 +48,10 @@ class PhasedRule:
         """The same for the kernels."""
         raise NotImplementedError
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """Pure differential privacy, or nothing."""
-        if self.epsilon is None:
-            return Guarantee.nothing("this rule adds no noise")
-        return pure_guarantee(
-            self.epsilon,
+    def _why(self) -> str:
+        return (
             "a reward is in one batch of one arm, moves its sum by at most 2, and the sum has "
-            "Laplace noise of scale 2/epsilon; arms are named from noisy sums alone",
+            "Laplace noise of scale 2/epsilon; arms are named from noisy sums alone"
         )
 
     def play(

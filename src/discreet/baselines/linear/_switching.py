@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from discreet import _checks as checks
 from discreet import accounting
-from discreet.baselines._linear import CENTRAL, MARGIN, ROWS
-from discreet.baselines._ridge import RidgeRule, every
+from discreet.baselines.linear._learner import CENTRAL, MARGIN, ROWS
+from discreet.baselines.linear._ridge import RidgeRule, checked_growth, every
 from discreet.kernels import _ridge as kernels
 from discreet.privacy import Guarantee
 from discreet.problem import tree_depth
@@ -41,8 +40,7 @@ class RareSwitching(RidgeRule):
     def __post_init__(self) -> None:
         """Check the factor too."""
         super().__post_init__()
-        growth = checks.within("growth", checks.finite("growth", self.growth), 1.01, 1e6)
-        object.__setattr__(self, "growth", growth)
+        object.__setattr__(self, "growth", checked_growth(self.growth))
 
     @property
     def protects(self) -> str:

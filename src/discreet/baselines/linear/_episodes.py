@@ -3,10 +3,15 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from discreet import _checks as checks
 from discreet import accounting
-from discreet.baselines._linear import CENTRAL, MARGIN, REWARDS, ROWS
-from discreet.baselines._ridge import RidgeRule, doubling, every, moment_std
+from discreet.baselines.linear._learner import CENTRAL, MARGIN, REWARDS, ROWS
+from discreet.baselines.linear._ridge import (
+    RidgeRule,
+    checked_growth,
+    doubling,
+    every,
+    moment_std,
+)
 from discreet.kernels import _ridge as kernels
 from discreet.privacy import Guarantee, Privacy
 
@@ -40,8 +45,7 @@ class AdaCOFUL(RidgeRule):
     def __post_init__(self) -> None:
         """Check the factor too."""
         super().__post_init__()
-        growth = checks.within("growth", checks.finite("growth", self.growth), 1.01, 1e6)
-        object.__setattr__(self, "growth", growth)
+        object.__setattr__(self, "growth", checked_growth(self.growth))
 
     @property
     def protects(self) -> str:

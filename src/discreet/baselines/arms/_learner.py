@@ -2,12 +2,14 @@
 
 import os
 import threading
-from typing import NoReturn, Protocol
+from dataclasses import dataclass
+from typing import ClassVar, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _checks as checks
+from discreet.baselines._whole import copied
 from discreet.errors import (
     HorizonReachedError,
     NotFiniteError,
@@ -53,7 +55,7 @@ class ArmRule(Protocol):
         """
 
 
-def checked_sizes(n_arms: object, horizon: object) -> tuple[int, int]:
+def _checked_sizes(n_arms: object, horizon: object) -> tuple[int, int]:
     """At least two arms, and a pull for each of them."""
     arms = checks.count("n_arms", n_arms, least=2)
     rounds = checks.count("horizon", horizon, least=arms)
@@ -66,16 +68,50 @@ def checked_epsilon(epsilon: object) -> float:
     return checks.within("epsilon", checks.positive("epsilon", epsilon), 1e-6, 1e12)
 
 
-def pure_guarantee(epsilon: float, argument: str) -> Guarantee:
-    """Epsilon-differential privacy of all arms ever named, for one person's reward."""
-    return Guarantee(epsilon=epsilon, delta=0.0, argument=argument, record="reward", joint=False)
+@dataclass(frozen=True, kw_only=True)
+class ArmSettings:
+    """What every multi-armed rule is told, checked. A subclass adds the algorithm.
+
+    Attributes:
+        n_arms: how many arms there are, at least 2.
+        horizon: the most pulls there will be, at least one for each arm.
+        epsilon: the privacy target; None for none, where the subclass allows that.
+    """
+
+    n_arms: int
+    horizon: int
+    epsilon: float | None
+
+    no_noise: ClassVar[str] = "this rule adds no noise"
+
+    def __post_init__(self) -> None:
+        """Check the sizes and the target."""
+        n_arms, horizon = _checked_sizes(self.n_arms, self.horizon)
+        object.__setattr__(self, "n_arms", n_arms)
+        object.__setattr__(self, "horizon", horizon)
+        if self.epsilon is not None:
+            object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Pure differential privacy of all arms ever named, for one person's reward, or nothing."""
+        if self.epsilon is None:
+            return Guarantee.nothing(self.no_noise)
+        return Guarantee(
+            epsilon=self.epsilon, delta=0.0, argument=self._why(), record="reward", joint=False
+        )
+
+    def _why(self) -> str:
+        """Why the guarantee holds."""
+        raise NotImplementedError
 
 
 class ArmLearner:
     """Choose an arm, see its reward, learn it; one pull after the other.
 
     Calls from several threads are safe. Copies are refused, and so is use in a forked process:
-    either would show the same noise on other data. After any error the learner is as before.
+    either would show the same noise on other data. After any error or interrupt the learner is as
+    before: a call changes a copy, which then takes its place.
     """
 
     def __init__(self, rule: ArmRule, noise_source: NoiseSource | None) -> None:
@@ -128,7 +164,10 @@ class ArmLearner:
             WrongProcessError: in a process other than the one that made the learner.
         """
         with self._lock:
-            return self._admitted()
+            trial = copied(self)
+            chosen = trial._admitted()  # noqa: SLF001  # a copy of this learner
+            self.__dict__ = trial.__dict__
+            return chosen
 
     def learn(self, arm: int, reward: float) -> None:
         """Take in the reward of the arm that `choose` names.
@@ -145,11 +184,13 @@ class ArmLearner:
             WrongProcessError: in a process other than the one that made the learner.
         """
         with self._lock:
-            chosen = self._admitted()
+            trial = copied(self)
+            chosen = trial._admitted()  # noqa: SLF001  # a copy of this learner
             if isinstance(arm, bool) or arm != chosen:
                 raise UnknownDecisionError("arm", "is not the one that `choose` names; pass that")
-            self._take(chosen, _checked_reward(reward))
-            self._rounds += 1
+            trial._take(chosen, _checked_reward(reward))  # noqa: SLF001  # the same
+            trial._rounds += 1  # noqa: SLF001  # the same
+            self.__dict__ = trial.__dict__  # at once: an interrupt comes before it, or after it
 
     def _admitted(self) -> int:
         if os.getpid() != self._process:
