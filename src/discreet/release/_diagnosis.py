@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from discreet import _tables
 from discreet.errors import ParameterError
 from discreet.kernels import _posterior as kernel
-from discreet.mechanism._prospects import ACTIONS, HALF, Choices
+from discreet.mechanism._prospects import ACTIONS, HALF
 from discreet.problem import Problem
 from discreet.release._release import Release
+from discreet.release.posterior import Posterior
 
 _F64 = NDArray[np.float64]
 
@@ -22,6 +23,7 @@ _LITTLE = 0.5  # of the best-known direction: below it most of what is played is
 _PRIOR_STILL = 0.02  # of the prior's variance: with less gone, the posterior is about the prior
 _SETS = 200  # decision sets that are made up where none are given
 _SURE = 1.96  # deviations, for 95%
+_DRAWS = 32  # parameters and tilts for each decision set
 
 CANNOT = "cannot have learned yet"
 BEGUN = "has begun to learn"
@@ -44,7 +46,7 @@ class Evidence:
         separated: the share of decision sets in which the action with the highest estimate is
             better than a uniform choice with a probability of 97.5%, or more.
         gain: about which share of what the best choices gain over chance is gained by choices from
-            this release. Cautious: it does not know that rows were chosen well.
+            this release, if the posterior is right: the mean over parameters that it allows.
     """
 
     signal: float
@@ -65,7 +67,7 @@ class Evidence:
             ),
             (
                 f"Choices from it gain about {100 * max(0.0, self.gain):.0f}% of what the best "
-                "choices gain over chance, or more."
+                "choices gain over chance."
             ),
         ]
 
@@ -214,13 +216,19 @@ class Diagnosis:
 
 
 def diagnosis(
-    release: Release, sets: Sequence[_F64] | None = None, *, brief: bool = False
+    release: Release,
+    sets: Sequence[_F64] | None = None,
+    *,
+    shared: NDArray[np.bool_] | None = None,
+    brief: bool = False,
 ) -> Diagnosis:
     """How much a release says: a function of the release, and of decision sets if any are given.
 
     Args:
         release: of any learner.
         sets: decision sets to look at, shape (K, d) each; made-up ones if left out.
+        shared: which coordinates all actions of a set have in common, shape (d,), for those that
+            are made up; none if left out.
         brief: leave the evidence out, which takes a moment to work out.
 
     Returns:
@@ -236,7 +244,8 @@ def diagnosis(
         known, share = posterior.known, posterior.prior / posterior.stated
         distinguishes, rows = posterior.distinguishes, mechanism.half_gain_rows
         if release.number > 0 and not brief:
-            evidence = _evidence(release, sets)
+            made = _made_up(mechanism.setting.problem, shared) if sets is None else sets
+            evidence = _evidence(release, made)
     return Diagnosis(
         release=release.number,
         rows=release.rows,
@@ -250,7 +259,7 @@ def diagnosis(
     )
 
 
-def _evidence(release: Release, sets: Sequence[_F64] | None) -> Evidence:
+def _evidence(release: Release, sets: Sequence[_F64] | _F64) -> Evidence:
     """The numbers, from the posterior that is played; intervals are those of `estimate`."""
     mechanism, posterior, cautious = release.mechanism, release.posterior, release.cautious
     problem, dim = mechanism.setting.problem, release.moment.size
@@ -261,21 +270,34 @@ def _evidence(release: Release, sets: Sequence[_F64] | None) -> Evidence:
     noise = problem.reward_subgaussian**2 * min(max(trace, 0.0), most)
     noise += dim * (release.spread * mechanism.law.moment_scale) ** 2
     deviation = problem.action_norm * math.sqrt(float(np.trace(cautious.covariance)) / dim)
-    offered = _made_up(problem) if sets is None else sets
-    clear = [_is_clear(one, posterior.centre, covariance) for one in offered]
-    # How near the mean is likely to be to the parameter, and how far tilts turn it away.
-    square = float(posterior.centre @ posterior.centre)
-    tilt = kernel.DITHER**2 * float((covariance**2).sum()) / posterior.prior
-    cosine = 0.0
-    if posterior.distinguishes and square > 0.0:
-        cosine = math.sqrt(square / (square + left) * square / (square + tilt))
+    clear = [_is_clear(one, posterior.centre, covariance) for one in sets]
     return Evidence(
         signal=math.sqrt(float(release.moment @ release.moment) / noise) if noise > 0.0 else 0.0,
         removed=max(0.0, 1.0 - left / (dim * posterior.prior)),
         width=2 * _SURE * deviation / (2 * problem.reward_bound),
         separated=sum(clear) / len(clear) if clear else 0.0,
-        gain=Choices(dim).made(cosine)[0] if cosine > 0.0 else 0.0,
+        gain=_gain(posterior, sets) if posterior.distinguishes else 0.0,
     )
+
+
+def _gain(posterior: Posterior, sets: Sequence[_F64] | _F64) -> float:
+    """What choices gain over chance, over what the best gain, for parameters of the posterior.
+
+    A choice is the best action for the posterior's mean with one of the tilts that the default
+    policy gives it; whatever it turns out to be, its mean reward is expected to be the mean's.
+    """
+    rng = np.random.default_rng(0)  # always the same: a diagnosis is a function of the release
+    values, vectors = np.linalg.eigh(posterior.covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    tilt = kernel.DITHER / math.sqrt(posterior.prior) * posterior.covariance
+    own = best = 0.0
+    for actions in sets:
+        ahead = actions - actions.mean(axis=0)
+        draws = rng.standard_normal((2, _DRAWS, posterior.centre.size))
+        tilted = ahead @ (posterior.centre + draws[0] @ tilt).T
+        own += float((ahead @ posterior.centre)[tilted.argmax(axis=0)].mean())
+        best += float((ahead @ (posterior.centre + draws[1] @ root.T).T).max(axis=0).mean())
+    return max(0.0, own / best) if best > 0.0 else 0.0
 
 
 def _is_clear(actions: _F64, centre: _F64, covariance: _F64) -> bool:
@@ -284,14 +306,19 @@ def _is_clear(actions: _F64, centre: _F64, covariance: _F64) -> bool:
     return bool(ahead @ centre > _SURE * math.sqrt(max(0.0, float(ahead @ covariance @ ahead))))
 
 
-def _made_up(problem: Problem) -> _F64:
-    """Decision sets of actions that point anywhere, each within one of the problem's blocks."""
+def _made_up(problem: Problem, shared: NDArray[np.bool_] | None) -> _F64:
+    """Decision sets of actions that point anywhere, each within one of the problem's blocks.
+
+    What all actions of a set have in common cannot tell them apart, so it is left at zero.
+    """
     rng = np.random.default_rng(0)  # always the same ones
     sets = rng.standard_normal((_SETS, ACTIONS, problem.dim))
     if len(problem.blocks) > 1:
         owner = np.repeat(np.arange(len(problem.blocks)), problem.blocks)
         drawn = rng.integers(0, len(problem.blocks), (_SETS, ACTIONS))
         sets *= owner == drawn[:, :, None]
+    if shared is not None and not shared.all():
+        sets[:, :, shared] = 0.0
     return np.asarray(
         problem.action_norm * sets / np.linalg.norm(sets, axis=2, keepdims=True), dtype=np.float64
     )
