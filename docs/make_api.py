@@ -4,9 +4,12 @@ Run `make api`, which also writes docs/reference/cli.md and docs/reference/http.
 is what ``__all__`` of a public module says.
 """
 
+import ast
 import importlib
 import inspect
+from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 
 PAGE = Path(__file__).with_name("api.md")
 MODULES = {
@@ -49,19 +52,42 @@ and `discreet.report` are not for users and may change without notice.
 """
 
 
-def first_sentence(value: object) -> str:
-    """What a docstring says first; nothing for a constant."""
-    if not (inspect.isclass(value) or inspect.isfunction(value) or inspect.ismodule(value)):
-        return ""
-    paragraph = (inspect.getdoc(value) or "").split("\n\n")[0]
-    return " ".join(paragraph.split()).replace("|", "\\|")
+def first_sentence(name: str, value: object) -> str:
+    """What is said first of a name: in its docstring, or below it if it is a constant."""
+    if inspect.isclass(value) or inspect.isfunction(value) or inspect.ismodule(value):
+        text = inspect.getdoc(value) or ""
+    else:
+        text = below_constant(name, value)
+    return " ".join(text.split("\n\n")[0].split()).replace("|", "\\|")
+
+
+def below_constant(name: str, value: object) -> str:
+    """The text below a constant in the public module that defines it; nothing if there is none."""
+    for one in MODULES:
+        module = importlib.import_module(SHORTCUTS.get(one, one))
+        if getattr(module, name, None) is value and name in (said := texts_below(module)):
+            return said[name]
+    return ""
+
+
+def texts_below(module: ModuleType) -> dict[str, str]:
+    """The texts that follow a module's constants, by the constants' names."""
+    found = {}
+    for above, below in pairwise(ast.parse(inspect.getsource(module)).body):
+        match above, below:
+            case (
+                ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                found[name] = text
+    return found
 
 
 def section(name: str, about: str) -> str:
     """A module's names as a table."""
     module = importlib.import_module(SHORTCUTS.get(name, name))
     names = sorted(one for one in module.__all__ if not one.startswith("_"))
-    rows = [f"| `{one}` | {first_sentence(getattr(module, one))} |" for one in names]
+    rows = [f"| `{one}` | {first_sentence(one, getattr(module, one))} |" for one in names]
     return "\n".join(
         [f"## `{name}`", "", about, "", "| name | what it is |", "|---|---|", *rows, ""]
     )

@@ -6,10 +6,18 @@ import numpy as np
 import pytest
 
 from discreet.experiments import _price as price
+from discreet.experiments import _price_shown as shown
 from discreet.experiments._claims import Verdict
 from discreet.experiments._experiment import REGRET, Finished, Reading, Results, Scale, Task
 from discreet.experiments._play import Play
-from discreet.experiments._price import MAIN, SIZES, TELLING, PriceTarget, PriceWorld
+from discreet.experiments._price_cells import (
+    MAIN,
+    SIZES,
+    TELLING,
+    PriceTarget,
+    PriceWorld,
+    price_of,
+)
 from discreet.experiments._reproduce import EXPERIMENTS
 
 PLACES = ("sphere", "sphere-gap", "fixed", "basis", "clusters")
@@ -118,12 +126,12 @@ def test_the_full_scale_is_that_of_the_aims(full: list[Play]) -> None:
 def test_a_price_is_a_ratio_of_means_over_the_seeds_that_both_have(full: list[Play]) -> None:
     target = PriceTarget(epsilon=0.1, delta=1e-6)
     results = made_up(full, power=-1.0, factor=2.0)
-    assert price.price(results, SPHERE, target).mean == pytest.approx(20.0, rel=0.01)
+    assert price_of(results, SPHERE, target).mean == pytest.approx(20.0, rel=0.01)
     alone = results.only(
         lambda cell: cell.settings["epsilon"] is None or cell.settings["seed"] == 0
     )
-    assert price.price(alone, SPHERE, target).mean == pytest.approx(20.0, rel=1e-12)
-    assert price.price(alone, SPHERE, target).stderr is None
+    assert price_of(alone, SPHERE, target).mean == pytest.approx(20.0, rel=1e-12)
+    assert price_of(alone, SPHERE, target).stderr is None
 
 
 def test_everything_holds_where_it_should(full: list[Play]) -> None:
@@ -189,7 +197,7 @@ def test_fewer_rounds_than_the_aims_speak_of_decide_nothing(scale: Scale) -> Non
 def test_the_figure_has_a_panel_for_each_environment_and_a_curve_for_each_setting(
     full: list[Play],
 ) -> None:
-    (exhibit,) = price.show(made_up(full))
+    (exhibit,) = shown.show(made_up(full))
     assert len(exhibit.drawings) == 5
     for drawing in exhibit.drawings:
         for label in ("d 5, δ 0.1", "d 5, δ 1e-6", "d 20, δ 0.1", "d 20, δ 1e-6"):
@@ -197,7 +205,7 @@ def test_the_figure_has_a_panel_for_each_environment_and_a_curve_for_each_settin
 
 
 def test_the_tables_have_the_price_of_every_setting(full: list[Play]) -> None:
-    few, many, *by_scene, paper = price.tables(made_up(full))
+    few, many, *by_scene, paper = shown.tables(made_up(full))
     assert [len(table.rows) for table in by_scene] == [4] * 5
     assert sum(name.startswith("ε") for name in by_scene[0].columns) == 5
     assert all("±" in cell for row in by_scene[0].rows for cell in row[1:6])
@@ -215,7 +223,7 @@ def test_the_paper_s_learner_does_not_count_as_the_baseline(full: list[Play]) ->
     rest = [cell for cell in full if (cell.variant, cell.policy) != ("nonprivate", "ucb")]
     assert len(rest) < len(full)
     for world in (SPHERE, PriceWorld(environment="clusters", dim=20)):
-        assert price.price(made_up(full), world, MAIN) == price.price(made_up(rest), world, MAIN)
+        assert price_of(made_up(full), world, MAIN) == price_of(made_up(rest), world, MAIN)
 
 
 def test_the_smallest_scale_runs_and_is_judged_drawn_and_tabulated() -> None:
@@ -223,6 +231,6 @@ def test_the_smallest_scale_runs_and_is_judged_drawn_and_tabulated() -> None:
     cells[0].prepare()
     results = Results(tuple(Task(price.NAME, cell).run() for cell in cells))
     assert set(verdicts(results).values()) == {Verdict.OPEN}
-    assert price.show(results)
-    assert all(table.rows for table in price.tables(results))
-    assert np.isfinite(price.price(results, SPHERE, MAIN).mean)
+    assert shown.show(results)
+    assert all(table.rows for table in shown.tables(results))
+    assert np.isfinite(price_of(results, SPHERE, MAIN).mean)

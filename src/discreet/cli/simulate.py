@@ -1,15 +1,15 @@
 """`discreet simulate`: a variant in a synthetic environment."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from discreet._checks import count
 from discreet.cli import _baselines as baselines
 from discreet.cli import _console as console
 from discreet.cli import _shared as shared
 from discreet.cli._options import (
     DEFAULT,
-    OPEN,
     AsJson,
     Calibration,
     Contributions,
@@ -30,10 +30,25 @@ from discreet.cli._options import (
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
+    from discreet.mechanism import Mechanism
     from discreet.simulation.environments import Environment
 
 _MOST_ROUNDS = 10**13  # weeks
 _MOST_SEEDS = 10**6
+# Of the options that only variants have; where there is none here, it is None.
+_DEFAULTS = {"variant": DEFAULT, "contributions": 1, "neighbours": "replacement", "device": "cpu"}
+_Rows = list[tuple[str, Any]]
+
+
+class _Scene(NamedTuple):
+    """Where something is played, and how much, whatever it is."""
+
+    environment: "Environment"
+    place: str
+    rounds: int
+    horizon: int | None
+    seeds: range
+    workers: int
 
 
 def simulate(
@@ -159,16 +174,77 @@ def simulate(
     as_json: AsJson = False,
 ) -> None:
     """Play a variant in a synthetic environment and report its pseudo-regret."""
-    from discreet import simulation
-    from discreet._checks import count
     from discreet.mechanism.variants import calibrate
+
+    many = _seeds(first_seed, seeds)
+    environment = _environment(env, dim=dim, actions=actions, gap=gap, rewards=rewards)
+    environment = _drifting(environment, flip, turn)
+    length = shared.rounds(horizon)
+    scene = _Scene(
+        environment=environment,
+        place=f"{env}, dim {dim}, {environment.n_actions} actions" + _drift(flip, turn),
+        rounds=_rounds(length, rounds),
+        horizon=length,
+        seeds=many,
+        workers=shared.workers(jobs),
+    )
+    _note_unused(environment, env, gap=gap, actions=actions)
+    choices: dict[str, Any] = {
+        "calibration": calibration,
+        "tree": tree,
+        "shift": shift,
+        "rho_min": rho_min,
+    }
+    numbers = {
+        "optimism": optimism,
+        "deviations": deviations,
+        "growth": growth,
+        "dither": dither,
+        "uniform": uniform,
+    }
+    if baseline is not None:
+        of_variants = {
+            "variant": variant,
+            "contributions": contributions,
+            "neighbours": neighbours,
+            "policy": policy,
+            **numbers,
+            "memory": memory,
+            **choices,
+            "failure_prob": failure_prob,
+            "device": device,
+        }
+        baselines.refuse(baseline, _changed(of_variants))
+        asked = baselines.Asked(epsilon, delta, protects)
+        _show(baseline, *_play_baseline(scene, baseline, asked), as_json=as_json)
+        return
+    row = shared.variant(variant, **choices)
+    protected = "rows" if protects is None else protects
+    mechanism = calibrate(
+        row,
+        environment.problem,
+        horizon=length,
+        privacy=shared.privacy(row, epsilon, delta, contributions, neighbours, protected),
+        failure_prob=failure_prob,
+        memory=memory,
+    )
+    rule = shared.policy(mechanism, policy, **numbers)
+    _show(variant, *_play_variant(scene, mechanism, rule, device), as_json=as_json)
+
+
+def _seeds(first: int, seeds: int) -> range:
+    start = count("first-seed", first, least=0)
+    return range(start, start + count("seeds", seeds))
+
+
+def _environment(
+    name: str, *, dim: int, actions: int | None, gap: float, rewards: str
+) -> "Environment":
+    """The environment of a name, if this machine has the memory for it."""
     from discreet.simulation import environments
 
-    first = count("first-seed", first_seed, least=0)
-    many = range(first, first + count("seeds", seeds))
     scatter = shared.one_of("rewards", rewards, environments.REWARDS)
     wanted = dim**2 if actions is None else actions
-    processes = shared.workers(jobs)
     if min(dim, wanted) > 0:  # smaller ones get a better message below
         shared.require_memory("--dim and --actions", dim * (dim + wanted))
     makers = {
@@ -177,74 +253,41 @@ def simulate(
         "basis": lambda: environments.Basis(dim=dim, rewards=scatter),
         "clusters": lambda: environments.Clusters(dim=dim, n_actions=wanted, rewards=scatter),
     }
-    environment = shared.one_of("env", env, makers)()
-    environment = _drifting(environment, flip, turn)
-    if horizon == OPEN and rounds is None:
+    made: Environment = shared.one_of("env", name, makers)()
+    return made
+
+
+def _rounds(horizon: int | None, rounds: int | None) -> int:
+    """How many rounds are played: the horizon, if nothing else is said."""
+    asked = horizon if rounds is None else rounds
+    if asked is None:
         raise ParameterError("rounds", "is missing; without a horizon simulations need --rounds")
-    length = shared.rounds(horizon)
-    asked = length if rounds is None else rounds
-    if asked is not None and asked > _MOST_ROUNDS:
+    if asked > _MOST_ROUNDS:
         raise ParameterError(
             "rounds", f"is {asked:g}, which would take years; give --rounds of at most 1e13"
         )
-    place = f"{env}, dim {dim}, {environment.n_actions} actions" + _drift(flip, turn)
-    _note_unused(environment, env, gap=gap, actions=actions)
-    if baseline is not None:
-        own = {
-            "variant": None if variant == DEFAULT else variant,
-            "contributions": None if contributions == 1 else contributions,
-            "neighbours": None if neighbours == "replacement" else neighbours,
-            "policy": policy,
-            "optimism": optimism,
-            "deviations": deviations,
-            "growth": growth,
-            "dither": dither,
-            "uniform": uniform,
-            "memory": memory,
-            "calibration": calibration,
-            "tree": tree,
-            "shift": shift,
-            "rho-min": rho_min,
-            "failure-prob": failure_prob,
-            "device": None if device == "cpu" else device,
-        }
-        baselines.refuse(baseline, own)
-        _simulate_baseline(
-            baseline,
-            environment,
-            place,
-            horizon=length,
-            target=baselines.Asked(epsilon, delta, protects),
-            many=many,
-            rounds=rounds,
-            processes=processes,
-            as_json=as_json,
-        )
-        return
-    row = shared.variant(variant, calibration=calibration, tree=tree, shift=shift, rho_min=rho_min)
-    mechanism = calibrate(
-        row,
-        environment.problem,
-        horizon=length,
-        privacy=shared.privacy(
-            row, epsilon, delta, contributions, neighbours, "rows" if protects is None else protects
-        ),
-        failure_prob=failure_prob,
-        memory=memory,
-    )
+    return asked
+
+
+def _changed(options: dict[str, Any]) -> dict[str, Any]:
+    """The options by the names that they have on the command line; None for what is a default."""
+    return {
+        name.replace("_", "-"): None if value == _DEFAULTS.get(name) else value
+        for name, value in options.items()
+    }
+
+
+def _play_variant(
+    scene: _Scene,
+    mechanism: "Mechanism",
+    policy: Any,  # noqa: ANN401  # one of several
+    device: str,
+) -> tuple[dict[str, Any], _Rows]:
+    """Play a variant: what ``--json`` prints, and the rows of the table."""
+    from discreet import simulation
+
     played = simulation.Simulation(
-        environment=environment,
-        mechanism=mechanism,
-        rounds=asked,  # type: ignore[arg-type]  # one of the two was given
-        policy=shared.policy(
-            mechanism,
-            policy,
-            optimism=optimism,
-            deviations=deviations,
-            growth=growth,
-            dither=dither,
-            uniform=uniform,
-        ),
+        environment=scene.environment, mechanism=mechanism, rounds=scene.rounds, policy=policy
     )
     uniform_rounds = mechanism.schedule.after(0)
     if uniform_rounds > played.rounds:
@@ -252,60 +295,57 @@ def simulate(
             f"the first release comes after {uniform_rounds:,} rounds, and only {played.rounds:,} "
             "are played: nothing is learned"
         )
-    with console.progress(len(many), played.rounds) as on_seed:
+    with console.progress(len(scene.seeds), played.rounds) as on_seed:
         outcome = simulation.simulate(
-            played, seeds=many, jobs=processes, device=device, on_seed=on_seed
+            played, seeds=scene.seeds, jobs=scene.workers, device=device, on_seed=on_seed
         )
     found = outcome.to_json()
     if not found["complete"]:
         console.note(f"interrupted: {found['seeds']} of {outcome.asked} seeds are in the result")
-    if as_json:
-        console.print_json(found)
-        return
-    rows = [
-        ("environment", place),
+    memory = mechanism.memory
+    return found, [
+        ("environment", scene.place),
         ("rounds", f"{played.rounds:,} of a horizon of {mechanism.setting.horizon:,}"),
         ("policy", _told(found["policy"])),
         *([] if memory is None else [("memory", f"{memory:,} rows")]),
-        *_regret_rows(found, "a GPU" if device == "cuda" else f"{processes} workers"),
+        *_regret_rows(found, "a GPU" if device == "cuda" else f"{scene.workers} workers"),
     ]
-    console.print_table(f"simulate: {variant}", ["what", "value"], rows)
-    console.print_text(found["guarantee"]["text"])
 
 
-def _simulate_baseline(
-    name: str,
-    environment: "Environment",
-    place: str,
-    *,
-    horizon: int | None,
-    target: baselines.Asked,
-    many: range,
-    rounds: int | None,
-    processes: int,
-    as_json: bool,
-) -> None:
-    """Play a baseline and print what came of it."""
-    rule = baselines.baseline_rule(name, environment, horizon=horizon, asked=target)
-    with console.progress(len(many), rounds or rule.horizon) as on_seed:
+def _play_baseline(
+    scene: _Scene, name: str, asked: baselines.Asked
+) -> tuple[dict[str, Any], _Rows]:
+    """Play a baseline: what ``--json`` prints, and the rows of the table."""
+    rule = baselines.baseline_rule(name, scene.environment, horizon=scene.horizon, asked=asked)
+    with console.progress(len(scene.seeds), scene.rounds) as on_seed:
         found = baselines.simulate_baseline(
-            rule, name, environment, seeds=many, rounds=rounds, jobs=processes, on_seed=on_seed
+            rule,
+            name,
+            scene.environment,
+            seeds=scene.seeds,
+            rounds=scene.rounds,
+            jobs=scene.workers,
+            on_seed=on_seed,
         )
-    if as_json:
-        console.print_json(found)
-        return
-    rows = [
-        ("environment", place),
+    return found, [
+        ("environment", scene.place),
         ("rounds", f"{found['rounds']:,} of a horizon of {rule.horizon:,}"),
         ("protects", found["protects"]),
         ("trust", found["trust"]),
-        *_regret_rows(found, f"{processes} workers"),
+        *_regret_rows(found, f"{scene.workers} workers"),
     ]
+
+
+def _show(name: str, found: dict[str, Any], rows: _Rows, *, as_json: bool) -> None:
+    """Print what was found, as JSON or as a table with the guarantee below it."""
+    if as_json:
+        console.print_json(found)
+        return
     console.print_table(f"simulate: {name}", ["what", "value"], rows)
     console.print_text(found["guarantee"]["text"])
 
 
-def _regret_rows(found: dict[str, Any], workers: str) -> list[tuple[str, Any]]:
+def _regret_rows(found: dict[str, Any], workers: str) -> _Rows:
     """What came of it: regret over seeds, and speed."""
     regret = found["pseudo_regret"]
     spread = "" if regret["stderr"] is None else f" +- {regret['stderr']:.4g}"

@@ -11,14 +11,7 @@ from itertools import product
 import numpy as np
 
 from discreet.experiments import _patients
-from discreet.experiments._claims import (
-    Claim,
-    Interval,
-    Verdict,
-    all_of,
-    only_if,
-    ratio_interval,
-)
+from discreet.experiments._claims import Claim, Interval, Verdict, all_of, only_if
 from discreet.experiments._contest import (
     BASIS,
     CONTESTANTS,
@@ -32,7 +25,7 @@ from discreet.experiments._contest import (
 from discreet.experiments._experiment import Experiment, Results, Sample, Scale
 from discreet.report import _figures as figures
 from discreet.report._curves import Panel
-from discreet.report._numbers import Measured, grouped
+from discreet.report._numbers import grouped
 from discreet.report._page import Table
 
 NAME = "compare"
@@ -176,10 +169,6 @@ def claims(results: Results) -> list[Claim]:
     return [*found, *(_near(results, target) for target in MAIN if _has(results, target))]
 
 
-def _enough(results: Results) -> bool:
-    return results.rounds >= TELLING
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Duel:
     """The regret of one learner over that of a rival, and what it says of a bound on it."""
@@ -191,7 +180,7 @@ class _Duel:
 
 def _duels(own: Sample, rivals: dict[str, Sample], most: float) -> list[_Duel]:
     """One with each rival: whether our regret is at most so many times theirs."""
-    ratios = {name: ratio_interval(*own.paired(other)) for name, other in rivals.items()}
+    ratios = {name: own.over(other) for name, other in rivals.items()}
     return [
         _Duel(rival=name, ratio=ratio, verdict=ratio.verdict(most=most))
         for name, ratio in ratios.items()
@@ -221,9 +210,9 @@ def _least(results: Results, where: str, protects: str, target: CompareTarget) -
         measured=f"regret of {ours} over regret of {hardest.rival}, the hardest of {len(others)} "
         f"rivals: {hardest.ratio.text()}; below 1 against {_beaten(duels)} of {len(others)}",
         published="",
-        verdict=only_if(_enough(results), hardest.verdict),
+        verdict=only_if(results.rounds >= TELLING, hardest.verdict),
         rule=(
-            f"the interval of the ratio after {results.rounds:,.0f} rounds, over shared seeds, is "
+            f"the interval of the ratio after {results.played}, over shared seeds, is "
             "below 1 against every rival; it does not hold if one interval is above 1"
         ),
     )
@@ -248,9 +237,9 @@ def _near(results: Results, target: CompareTarget) -> Claim:
         measured=f"regret of {DEFAULT[REWARDS]} over regret of {hardest.rival}, the harder of the "
         f"two: {hardest.ratio.text()}",
         published="",
-        verdict=only_if(_enough(results), hardest.verdict),
+        verdict=only_if(results.rounds >= TELLING, hardest.verdict),
         rule=(
-            f"the interval of the ratio after {results.rounds:,.0f} rounds, over shared worlds, is "
+            f"the interval of the ratio after {results.played}, over shared worlds, is "
             f"below {NEAR:g} against both"
         ),
     )
@@ -309,7 +298,7 @@ def _everybody(results: Results, where: str) -> Table:
     seeds = len(_sample(results, DEFAULT[ROWS], where, targets[0]).seeds)
     return Table(
         title=(
-            f"{where.capitalize()}: pseudo-regret after {results.rounds:,.0f} rounds, mean ± "
+            f"{where.capitalize()}: pseudo-regret after {results.played}, mean ± "
             f"standard error (median) over {seeds} seeds from {FIRST_SEED:,} on. Compare only what "
             "protects the same and trusts the same. Pure privacy has a delta of 0, so its "
             "figures are the same at every delta"
@@ -331,16 +320,13 @@ def _prices(results: Results) -> Table:
         free = _here(results, where, NOTHING)
         best = _best(results, free, where, targets[0])
         base = _sample(results, best, where, targets[0])
-        ratios = [
-            Measured.ratio(*_sample(results, ours, where, target).paired(base))
-            for target in targets
-        ]
+        prices = (_sample(results, ours, where, target).over_text(base) for target in targets)
         rows.append(
             (
                 where,
                 ours,
                 f"{best}, {grouped(float(base.final.mean()))}",
-                *("" if one is None else one.text() for one in ratios),
+                *prices,
             )
         )
     return Table(

@@ -236,7 +236,7 @@ def _log_log(results: Results) -> Panel:
             Guide(across=dims, up=factor * dims**exponent, like=place, dotted=True),
         ]
     return Panel(
-        title=f"After {results.rounds:,.0f} rounds",
+        title=f"After {results.played}",
         curves=tuple(curves),
         guides=tuple(guides),
         across="dimension d",
@@ -256,7 +256,7 @@ def tables(results: Results) -> list[Table]:
     return [
         Table(
             title=(
-                f"Pseudo-regret after {results.rounds:,.0f} rounds, mean ± standard "
+                f"Pseudo-regret after {results.played}, mean ± standard "
                 "error over seeds, and the authors' fitted lines at that dimension"
             ),
             columns=("d", "plus or minus one", "authors' fit", "Gaussian", "authors' fit", "seeds"),

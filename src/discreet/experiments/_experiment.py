@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.experiments._claims import Claim
+from discreet.experiments._claims import Claim, Interval, ratio_interval
 from discreet.report._curves import Curve
 from discreet.report._figures import Exhibit
 from discreet.report._numbers import Measured
@@ -158,6 +158,15 @@ class Sample:
         own, others = places
         return self.final[own], other.final[others]
 
+    def over(self, other: "Sample") -> Interval:
+        """The ratio of the means at the last rounds, for the seeds that both have."""
+        return ratio_interval(*self.paired(other))
+
+    def over_text(self, other: "Sample") -> str:
+        """The same ratio with its standard error, for tables; empty if there is none."""
+        ratio = Measured.ratio(*self.paired(other))
+        return "" if ratio is None else ratio.text()
+
     def measured(self) -> Measured:
         """Mean and standard error at the last common round."""
         return Measured.over_seeds(self.final)
@@ -187,6 +196,11 @@ class Results:
     def rounds(self) -> float:
         """How many rounds were played, the fewest if cells differ."""
         return self.numbers("rounds")[0]
+
+    @property
+    def played(self) -> str:
+        """As in: 100,000 rounds."""
+        return f"{self.rounds:,.0f} rounds"
 
     def where(self, **settings: Plain) -> "Results":
         """The cells with these settings."""

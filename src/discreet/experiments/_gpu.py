@@ -17,11 +17,6 @@ from discreet.simulation._cuda._plan import Plan, plan
 from discreet.simulation._cuda._play import play
 
 
-def playable(task: Task) -> bool:
-    """Whether a GPU can run it."""
-    return isinstance(task.cell, Play)
-
-
 def run(
     tasks: Sequence[Task],
     kept: FinishedCells,

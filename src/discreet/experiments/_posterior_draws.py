@@ -8,26 +8,18 @@ sub-Gaussian scale and V the regularised Gram matrix: the posterior itself. The 
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from discreet.baselines.linear._learner import CENTRAL
-from discreet.baselines.linear._ridge import RIDGE, every, play, step
+from discreet.baselines.linear._ridge import RIDGE, RidgePlay, every, step
 from discreet.kernels import _ridge as kernels
 from discreet.kernels._noise import Noise
 from discreet.privacy import Guarantee
 from discreet.problem import Problem
-from discreet.simulation.environments import World
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
-U64 = NDArray[np.uint64]
 
 _NO_NOISE = Noise(scale=0.0, moment_scale=0.0, dof=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PosteriorDraws:
+class PosteriorDraws(RidgePlay):
     """A rule for `run_linear_seed` that promises nothing: one posterior draw for each choice.
 
     It is `BatchedThompson` without noise, with an estimate that is renewed after every row.
@@ -69,22 +61,3 @@ class PosteriorDraws:
             sampling=problem.reward_subgaussian,
             spread=0.0,
         )
-
-    def play(
-        self,
-        world: World,
-        noise_state: U64,
-        policy_state: U64,
-        checkpoints: I64,
-        regrets: F64,
-    ) -> None:
-        """Play to the last checkpoint with a new learner.
-
-        Args:
-            world: where; moved on.
-            noise_state: state of a generator that is used up without effect; moved on.
-            policy_state: state of the generator of the draws; moved on.
-            checkpoints: rounds at which the regret is recorded, growing, shape (C,).
-            regrets: filled with the pseudo-regret so far, shape (C,).
-        """
-        play(self.compiled, world, (noise_state, policy_state), checkpoints, regrets)

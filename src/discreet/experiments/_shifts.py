@@ -164,10 +164,6 @@ def claims(results: Results) -> list[Claim]:
     ]
 
 
-def _enough(results: Results) -> bool:
-    return results.rounds >= TELLING
-
-
 def _matters(results: Results, variant: str) -> Claim:
     excess = _excess(results, variant, 0.0)
     return Claim(
@@ -176,7 +172,7 @@ def _matters(results: Results, variant: str) -> Claim:
         source=SOURCE,
         measured=f"regret at the largest rho_min over regret at the paper's: {excess.text()}",
         published="a curve that rises to the right; no figure given",
-        verdict=only_if(_enough(results), excess.verdict(least=APPRECIABLE)),
+        verdict=only_if(results.rounds >= TELLING, excess.verdict(least=APPRECIABLE)),
         rule="the interval of the ratio lies above 1.25",
     )
 
@@ -193,7 +189,7 @@ def _harmless(results: Results, variant: str) -> Claim:
         source=SOURCE,
         measured=f"the same ratio at gap {gap:g}: {excess.text()}",
         published="flat curves; no figure given",
-        verdict=only_if(_enough(results), excess.verdict(most=APPRECIABLE)),
+        verdict=only_if(results.rounds >= TELLING, excess.verdict(most=APPRECIABLE)),
         rule="the interval of the ratio lies below 1.25",
     )
 
@@ -224,7 +220,7 @@ def show(results: Results) -> list[figures.Exhibit]:
             name="shifts",
             drawings=figures.drawings(panels, across=LOGARITHMIC, up=PLAIN, prefix="shifts"),
             caption=(
-                f"Regret after {results.rounds:,.0f} rounds over rho_min, the lower bound on the "
+                f"Regret after {results.played} over rho_min, the lower bound on the "
                 "regularizer (logarithmic axis). Lines are means over "
                 f"{len(first.regrets)} seeds; bands reach one standard error either "
                 "side. Dotted: the paper's own choice, and Wishart noise without a shift."

@@ -18,7 +18,7 @@ from discreet.experiments._experiment import Experiment, Results, Sample, Scale
 from discreet.experiments._play import CONTENDERS, HORIZON, LINUCB, SHOWN, Play, contender
 from discreet.report import _figures as figures
 from discreet.report._curves import Panel
-from discreet.report._numbers import Measured, grouped, short
+from discreet.report._numbers import grouped, short
 from discreet.report._page import Table
 
 NAME = "variants"
@@ -136,7 +136,7 @@ def _sample(results: Results, label: str, gap: float) -> Sample:
 
 
 def _ratio(results: Results, label: str, to: str, gap: float) -> Interval:
-    return ratio_interval(*_sample(results, label, gap).paired(_sample(results, to, gap)))
+    return _sample(results, label, gap).over(_sample(results, to, gap))
 
 
 def _gaussian_wins(results: Results) -> Claim:
@@ -329,14 +329,13 @@ def _table(results: Results, gap: float) -> Table:
     rows = []
     for name in CONTENDERS:
         sample = _sample(results, name, gap)
-        ratio = Measured.ratio(*sample.paired(base))
         known = PLATEAUS[gap].get(name)
         rows.append(
             (
                 name,
                 sample.measured().text(),
                 "" if known is None else grouped(known),
-                "" if ratio is None else ratio.text(),
+                sample.over_text(base),
                 f"{len(sample.seeds)}",
             )
         )

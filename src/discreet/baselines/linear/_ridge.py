@@ -7,7 +7,6 @@ added, how much, and why that keeps the promise.
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,8 +94,38 @@ class RidgeSteps:
         self._at = int(kernels.learn(self._spec, self._state, action, reward, self._normals, at))
 
 
+class RidgePlay:
+    """What plays by ridge regression in a simulated world, whether it is private or not."""
+
+    @property
+    def compiled(self) -> kernels.RidgeSpec:
+        """The rule for the kernels. Each has its own."""
+        raise NotImplementedError
+
+    def play(
+        self,
+        world: World,
+        noise_state: U64,
+        policy_state: U64,
+        checkpoints: I64,
+        regrets: F64,
+    ) -> None:
+        """Play to the last checkpoint with a new learner.
+
+        Args:
+            world: where; moved on.
+            noise_state: state of the generator of the noise; moved on.
+            policy_state: state of the generator of the policy's draws; moved on.
+            checkpoints: rounds at which the regret is recorded, growing, shape (C,).
+            regrets: filled with the pseudo-regret so far, shape (C,).
+        """
+        spec, states = self.compiled, (noise_state, policy_state)
+        state = kernels.empty(world.arrays.theta.size, spec.levels)
+        kernels.play(world.arrays, spec, state, world.state, *states, checkpoints, regrets)
+
+
 @dataclass(frozen=True, kw_only=True)
-class RidgeRule:
+class RidgeRule(RidgePlay):
     """What all these rules are told.
 
     Attributes:
@@ -129,11 +158,6 @@ class RidgeRule:
     @property
     def protects(self) -> str:
         """What is protected. Each rule has its own."""
-        raise NotImplementedError
-
-    @cached_property
-    def compiled(self) -> kernels.RidgeSpec:
-        """The same for the kernels. Each rule has its own."""
         raise NotImplementedError
 
     def _spec(
@@ -181,33 +205,6 @@ class RidgeRule:
     def steps(self) -> RidgeSteps:
         """A learner's memory before its first row."""
         return RidgeSteps(self.compiled, self.problem.dim)
-
-    def play(
-        self,
-        world: World,
-        noise_state: U64,
-        policy_state: U64,
-        checkpoints: I64,
-        regrets: F64,
-    ) -> None:
-        """Play to the last checkpoint with a new learner.
-
-        Args:
-            world: where; moved on.
-            noise_state: state of the generator of the noise; moved on.
-            policy_state: state of the generator of the policy's draws; moved on.
-            checkpoints: rounds at which the regret is recorded, growing, shape (C,).
-            regrets: filled with the pseudo-regret so far, shape (C,).
-        """
-        play(self.compiled, world, (noise_state, policy_state), checkpoints, regrets)
-
-
-def play(
-    spec: kernels.RidgeSpec, world: World, states: tuple[U64, U64], checkpoints: I64, regrets: F64
-) -> None:
-    """Play to the last checkpoint from an empty state; ``states``: of the noise, and the draws."""
-    state = kernels.empty(world.arrays.theta.size, spec.levels)
-    kernels.play(world.arrays, spec, state, world.state, *states, checkpoints, regrets)
 
 
 def step(bound: float) -> float:
