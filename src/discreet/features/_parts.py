@@ -42,6 +42,7 @@ MOST_ENTRIES = 65536  # ids, values, knots and coordinates
 MOST_BUCKETS = 2**24
 _MOST_DRAWS = 2**22  # entries of a public random matrix
 _LARGEST_SEED = 2**63 - 1
+_TEXTS = 20  # different ones that a made-up record may have at a path
 _FEW = 64  # values that are read one by one rather than in arrays
 _ROUNDING = 1e-9  # an embedding that is longer than 1 by this much counts as one of length 1
 
@@ -127,6 +128,10 @@ class Numeric(_OnePath):
         count = checked_count("knots", knots, 2, MOST_ENTRIES)
         width = self.high - self.low
         return tuple(self.low + width * (i / (count - 1)) for i in range(1, count - 1))
+
+    def example(self, rng: np.random.Generator) -> dict[str, object]:
+        """A number between the bounds."""
+        return {self.path: float(rng.uniform(self.low, self.high))}
 
     @cached_property
     def _grid(self) -> F64:
@@ -266,6 +271,10 @@ class Category(_Tokens):
             raise ParameterError("other", "must be true or false")
         super().__post_init__()
 
+    def example(self, rng: np.random.Generator) -> dict[str, object]:
+        """One of the values."""
+        return {self.path: self.values[int(rng.integers(len(self.values)))]}
+
     @cached_property
     def _places(self) -> dict[str, tuple[int, float]]:
         return {value: (number, 1.0) for number, value in enumerate(self.values)}
@@ -302,6 +311,10 @@ class Hashed(_Tokens):
         if self.digits is not None:
             fix(self, "digits", checked_count("digits", self.digits, 1, 53))
         super().__post_init__()
+
+    def example(self, rng: np.random.Generator) -> dict[str, object]:
+        """One of a few texts."""
+        return {self.path: f"text {rng.integers(_TEXTS)}"}
 
     @cached_property
     def _key(self) -> bytes:
@@ -345,6 +358,10 @@ class Projected(_OnePath):
             raise ParameterError("dim_out", "must not be larger than dim_in")
         checked_draws("dim_out", self.dim_in * self.dim_out)
         super().__post_init__()
+
+    def example(self, rng: np.random.Generator) -> dict[str, object]:
+        """A vector that points anywhere."""
+        return {self.path: rng.standard_normal(self.dim_in).tolist()}
 
     @cached_property
     def _matrix(self) -> F64:

@@ -144,6 +144,10 @@ class Part(ABC):
         """The parts that this one is made of."""
         return ()
 
+    def example(self, rng: np.random.Generator) -> dict[str, object]:  # noqa: ARG002  # some use it
+        """A value that it takes, by path, drawn evenly; empty if it reads none by itself."""
+        return {}
+
     @property
     def depth(self) -> int:
         """How deep parts are inside one another here."""
