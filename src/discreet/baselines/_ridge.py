@@ -97,7 +97,7 @@ class RidgeSteps:
 
 @dataclass(frozen=True, kw_only=True)
 class RidgeRule:
-    """What all these rules are told.
+    """Settings that all private ridge rules share.
 
     Attributes:
         problem: the stated bounds.

@@ -71,7 +71,7 @@ class Cross(_Combined):
 
     @property
     def size(self) -> int:
-        """All pairs, or the buckets."""
+        """The number of all pairs, or of buckets."""
         return self.a.size * self.b.size if self.buckets is None else self.buckets
 
     @property
@@ -144,7 +144,7 @@ class RandomFourier(_Combined):
         return f"fourier({','.join(one.label for one in self.of)})"
 
     def names(self) -> Iterator[str]:
-        """Which wave."""
+        """The name of each coordinate: the number of its wave."""
         for wave in ("cos", "sin"):
             yield from (f"{self.label}:{wave}{number}" for number in range(self.count))
 
