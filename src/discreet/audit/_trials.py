@@ -68,7 +68,7 @@ class StoredLearner(AuditedLearner, Protocol):
         """Store it there from now on."""
 
     def close(self) -> None:
-        """Give the files up."""
+        """Close the files, so that they can be opened again."""
 
 
 @runtime_checkable
