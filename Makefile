@@ -119,7 +119,7 @@ constraints:  ## writes constraints.txt anew, with the newest versions of everyt
 	rm -rf build/constraints
 	$(PYTHON) -m venv build/constraints
 	build/constraints/bin/python -m pip install --quiet --disable-pip-version-check \
-	  '.[bench,cuda,dask,data,dev,docs,parquet,postgresql,ray,serve]'
+	  hatchling '.[bench,cuda,dask,data,dev,docs,parquet,postgresql,ray,serve]'
 	grep '^#' constraints.txt > build/constraints.txt
 	build/constraints/bin/python -m pip freeze --exclude discreet | grep -v ' @ ' >> build/constraints.txt
 	mv build/constraints.txt constraints.txt
