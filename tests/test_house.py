@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import re
 import sys
+import tomllib
 from pathlib import Path
 from types import FrameType
 
@@ -95,3 +96,24 @@ def test_the_page_of_public_names_is_what_the_modules_say() -> None:
     assert make_api.PAGE.read_text("utf-8") == make_api.page(), "run `make api`"
     for name in discreet._MODULES:
         assert f"discreet.{name}" in make_api.MODULES
+
+
+def test_the_files_and_folders_in_the_tables_of_the_architecture_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    for section in text.split("\n## "):
+        home = PACKAGE / "service" if section.startswith("The service\n") else PACKAGE
+        table = "\n".join(line for line in section.splitlines() if line.startswith("|"))
+        for place in re.findall(r"`([\w/]+(?:\.py|/))`", table):
+            path = home / place
+            assert path.is_dir() if place.endswith("/") else path.is_file(), place
+
+
+def test_each_module_of_the_service_is_kept_from_the_learner_or_is_the_writers() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
+    contracts = {one["name"]: one for one in settings["contracts"]}
+    kept_away = set(contracts["Only the writer's process touches a learner"]["source_modules"])
+    home = PACKAGE / "service"
+    modules = {path.stem for path in home.glob("*.py")} - {"__init__"}
+    folders = {path.parent.name for path in home.glob("*/__init__.py")}
+    writers = {"_joiner", "_run", "_writer"}  # _run starts the writer
+    assert kept_away == {f"discreet.service.{name}" for name in (modules | folders) - writers}

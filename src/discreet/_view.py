@@ -14,7 +14,7 @@ from discreet.features import FeatureMap
 from discreet.learner import Place, _rule
 from discreet.release import Release, policies
 from discreet.release._card import privacy_card
-from discreet.release._ranker import Deciding, fitting, rows_of
+from discreet.release._ranker import Deciding, fitting, require_policy, rows_of
 from discreet.release.ledger import Ledger
 
 _F64 = NDArray[np.float64]
@@ -100,7 +100,7 @@ class View(Deciding):
                 raise RewoundStateError(
                     "path",
                     f"holds {known} releases and this view has shown {before.release.number}: the "
-                    "learner was restored from before that. Restore the newest state and ledger",
+                    "learner was restored from an older state. Restore the newest state and ledger",
                 )
             if after.release.number == before.release.number:
                 return False
@@ -175,8 +175,7 @@ def open_read_only(
         0
         >>> bandit.close()
     """
-    if policy is not None and not isinstance(policy, policies.Policy):
-        raise ParameterError("policy", "is not one; give PosteriorUCB(), UCB() or Thompson()")
+    require_policy(policy)
     shown = _reading.read(path, known_head=ledger_head)
     place = path if isinstance(path, str) and "://" in path else Path(path).absolute()
     rule = policies.settled(_rule(shown.document, policy), shown.release.mechanism)

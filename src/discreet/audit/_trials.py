@@ -68,7 +68,7 @@ class StoredLearner(AuditedLearner, Protocol):
         """Store it there from now on."""
 
     def close(self) -> None:
-        """Give the files up."""
+        """Close the files, so that they can be opened again."""
 
 
 @runtime_checkable
@@ -160,7 +160,7 @@ def as_one_person(learner: AuditedLearner, part: Part) -> None:
 
 
 def forgotten_each_time(learner: AuditedLearner, part: Part) -> None:
-    """The same, one by one, and the person asks to be forgotten after each of their rows."""
+    """As `as_one_person`, row by row: the person asks to be forgotten after each of theirs."""
     for row in part:
         as_one_person(learner, [row])
         if row[0].any():

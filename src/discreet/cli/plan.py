@@ -135,7 +135,7 @@ def plan(
 
 
 def _outlook(rows: int | None, actions: int) -> str:
-    """What half_gain_rows means."""
+    """A sentence about ``half_gain_rows``: how many rows learning takes."""
     needed = "more than 10^12 rows" if rows is None else f"about {rows:,} rows"
     return (
         f"It takes {needed} until choices among {actions} actions gain half of what the best "

@@ -75,7 +75,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What came back."""
+    """An HTTP answer as it came."""
 
     status: int
     content: bytes

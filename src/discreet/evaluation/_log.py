@@ -1,4 +1,4 @@
-"""Logged rounds at the door: a chunk of a caller's arrays, checked, as rewards and weights.
+"""Checks of a chunk of logged rounds, and what is kept of it: rewards and weights.
 
 What passes has rewards in 0 ... 1 (scaled from the stated bounds) and weights of at least 0, one
 row for each logged round. A row's numbers depend on that row alone. Messages say what is wrong,
@@ -86,7 +86,7 @@ class Log:
         clip: float | None,
         on_violation: str,
     ) -> "Log":
-        """The same, checked."""
+        """A `Log` with these settings, after checking them."""
         low, high = checks.finite("low", low), checks.finite("high", high)
         if not low < high:
             raise ParameterError("high", "is not above low; give bounds with low < high")

@@ -228,7 +228,7 @@ def _run_once(
 
 @contextmanager
 def _quietly_closing(outcomes: Any) -> Iterator[Any]:  # noqa: ANN401  # joblib ships no types
-    """Whoever leaves early knows it; joblib need not warn."""
+    """Close the outcomes at the end, without joblib's warning about tasks that were not run."""
     try:
         yield outcomes
     finally:

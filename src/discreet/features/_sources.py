@@ -35,7 +35,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Records:
-    """A dictionary each."""
+    """Contexts or actions with a dictionary each."""
 
     records: Sequence[Mapping[str, object]]
 
@@ -55,7 +55,7 @@ class Records:
 
 @dataclass(frozen=True)
 class Columns:
-    """An array for each field."""
+    """Contexts or actions as columns: an array for each field."""
 
     columns: Mapping[str, Any]
     count: int

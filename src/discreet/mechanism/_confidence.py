@@ -308,7 +308,7 @@ class PaperConfidence:
         numbers: NDArray[np.int64],  # noqa: ARG002
         norms: F64,  # noqa: ARG002
     ) -> width.NoiseTable:
-        """A table that says nothing: the bounds say it all."""
+        """An empty table: the paper's bounds hold for every release alike."""
         return no_table()
 
     def region(self, mechanism: "Mechanism", number: int, gram: F64, moment: F64) -> Ellipsoid:

@@ -57,7 +57,7 @@ class NodeNoise(Protocol):
         """Whether the bounds hold only with exactly m draws in every release."""
 
     def law(self) -> Noise:
-        """The same for the compiled loop."""
+        """This noise as arguments of the compiled kernels."""
 
     def eigenvalues(self, setting: Setting) -> tuple[float, float]:
         """The range of the eigenvalues of m draws together, before any shift."""

@@ -118,7 +118,7 @@ class Windows:
         return float(contributions)
 
     def person_cost(self, releases: int, contributions: int, *, every_round: bool) -> float:
-        """Whatever the releases are."""
+        """What one person's rounds cost; it does not depend on the releases."""
         del releases, every_round
         return self.cost_of(contributions)
 
@@ -137,7 +137,7 @@ class Windows:
         return np.asarray(windows.figures_at(self.filter, self.schedule.timing, numbers))
 
     def amounts(self, held: Arrays) -> tuple[float, float]:
-        """As the filter has it."""
+        """The release's noise and its rows' total weight, from the filter's figures."""
         figures = held.idle[0]
         return float(figures[windows.SPREAD]), float(figures[windows.WEIGHT])
 
@@ -177,7 +177,7 @@ class Windows:
         return self._arrays(np.zeros((1, size)), size)
 
     def integer_arrays(self, releases: int, size: int, number: int) -> Arrays:
-        """The same, with the window in whole numbers of any size."""
+        """The same arrays, with the window in whole numbers of any size."""
         del releases, number
         return self._arrays(np.full((1, size), 0, dtype=object), size)
 

@@ -106,7 +106,7 @@ class Strategy(Protocol):
         """ValueError if what is public in stored arrays cannot be so after ``number`` releases."""
 
     def sharing(self, releases: int) -> Sharing:
-        """The same for the compiled loop."""
+        """This strategy as arguments of the compiled kernels."""
 
     def feedback(self, releases: int) -> Feedback | None:
         """How noise in whole numbers is made of earlier noise; None if all draws are used as is."""
@@ -152,10 +152,10 @@ class _PlainSums:
         return np.tril(np.ones((releases, releases)))
 
     def require_schedule(self, schedule: Schedule) -> None:
-        """Any will do."""
+        """Accept any release times."""
 
     def require_held(self, held: Arrays, number: int) -> None:
-        """Nothing that is held is public."""
+        """Accept any arrays: nothing in them is public."""
 
 
 @dataclass(frozen=True)
@@ -285,7 +285,7 @@ class Buffered(_PlainSums):
         return Sharing(BUFFERS, 0, False, *self.mixture(releases), _NO_MATRIX, NO_FILTER)  # noqa: FBT003
 
     def feedback(self, releases: int) -> Feedback:
-        """The same buffers in fixed point."""
+        """The buffers as in `sharing`, in fixed point."""
         return BufferFeedback(*self.mixture(releases))
 
     def float_arrays(self, releases: int, size: int) -> Arrays:

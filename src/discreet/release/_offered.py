@@ -14,6 +14,8 @@ from discreet.release.policies import Choice, Policy, PosteriorUCB
 
 _F64 = NDArray[np.float64]
 
+A_POLICY = "PosteriorUCB(), UCB(), Thompson() or greedy()"  # what messages suggest
+
 _MANY = 16  # sets, from which on it pays to look at them together
 
 Some = ArrayLike | AbstractSet[int]

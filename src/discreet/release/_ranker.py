@@ -18,7 +18,7 @@ from discreet.privacy import Guarantee
 from discreet.problem import Problem
 from discreet.release import policies
 from discreet.release._diagnosis import Diagnosis, diagnosis
-from discreet.release._offered import Some, offered, picked
+from discreet.release._offered import A_POLICY, Some, offered, picked
 from discreet.release._release import Release, fingerprint
 from discreet.release.confidence import Region
 from discreet.release.policies import Choice
@@ -182,7 +182,8 @@ class Deciding(ABC):
         rule = getattr(self.policy, "probabilities", None)
         if rule is None:
             raise ParameterError(
-                "policy", "does not say how probable its choices are; give PosteriorUCB(), say"
+                "policy",
+                "does not say how probable its choices are; pass, for example, PosteriorUCB()",
             )
         places = offered(len(sets), among, exclude)
         found = np.zeros(len(sets))
@@ -221,11 +222,12 @@ class Ranker(Deciding):
         features: FeatureMap | None = None,
         policy: policies.Policy | None = None,
     ) -> None:
-        """Check that they fit together."""
+        """Check that release, feature map and policy fit together."""
         if not isinstance(release, Release):
-            raise ParameterError("release", "is not one; give Release.from_json(document), say")
-        if policy is not None and not isinstance(policy, policies.Policy):
-            raise ParameterError("policy", "is not one; give PosteriorUCB(), UCB() or Thompson()")
+            raise ParameterError(
+                "release", "is not a Release; pass, for example, Release.from_json(document)"
+            )
+        require_policy(policy)
         self._features = fitting(features, release.mechanism.setting.problem)
         self._policy = policies.settled(policy, release.mechanism)
         self._release = release
@@ -268,10 +270,12 @@ class Ranker(Deciding):
         if release.number == before.number and fingerprint(release) == fingerprint(before):
             return False
         if release.number <= before.number:
+            other = "a different release" if release.number == before.number else "release"
+            used = f"{other} number {before.number}"
             raise RewoundStateError(
                 "release",
-                f"is number {release.number}, and number {before.number} was shown already and is "
-                "another: the learner was restored from before that. Restore its newest state",
+                f"is number {release.number}, but this ranker has already used {used}; the learner "
+                "was restored from an older state. Restore the newest one",
             )
         self._release = release
         return True
@@ -295,15 +299,25 @@ class Ranker(Deciding):
         return f"Ranker(release={release.number}, rows={release.rows}, dim={release.moment.size})"
 
 
+def require_policy(policy: object) -> None:
+    """Refuse what is neither a policy nor None."""
+    if policy is not None and not isinstance(policy, policies.Policy):
+        raise ParameterError("policy", f"has no choose() method; pass {A_POLICY}")
+
+
 def fitting(features: FeatureMap | None, problem: Problem) -> FeatureMap | None:
     """The feature map, if it is the one that a problem names."""
     if features is None:
         return None
     if not isinstance(features, FeatureMap):
-        raise ParameterError("features", "is no feature map; give FeatureMap.from_json(...), say")
+        raise ParameterError(
+            "features", "is no feature map; pass, for example, FeatureMap.from_json(...)"
+        )
     if problem.features is not None and features.digest != problem.features:
         raise ParameterError(
-            "features", "is another map than the learner's; its digest is on the privacy card"
+            "features",
+            "does not match the learner's feature map; compare its digest with the one on the "
+            "privacy card",
         )
     if features.dim != problem.dim:
         raise ParameterError(

@@ -51,7 +51,7 @@ class Column(ABC):
 
     @abstractmethod
     def at(self, rows: NDArray[np.int64]) -> "Column":
-        """Some of its cells."""
+        """The column of the cells at ``rows``."""
 
     def texts(self) -> list[str | None]:
         """The cells as text; None for what is missing."""

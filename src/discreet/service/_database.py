@@ -123,7 +123,7 @@ class Connection(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Give it up."""
+        """Close the connection."""
 
 
 class Database:

@@ -55,7 +55,7 @@ class LinearSteps(Protocol):
         """How many standard normals have to be handed in before the next row; 0 for none."""
 
     def refill(self, normals: F64) -> None:
-        """Take them."""
+        """Take in the standard normals that `stock` asked for."""
 
     def learn(self, action: F64, reward: float) -> None:
         """Take in a row. Shape: action (d,)."""

@@ -94,7 +94,7 @@ class Site:
         )
 
     def drop_cookie(self, response: Response, name: str) -> None:
-        """Take it away again."""
+        """Have the browser delete a cookie."""
         response.delete_cookie(name, path="/", httponly=True, samesite="strict", secure=self.secure)
 
 

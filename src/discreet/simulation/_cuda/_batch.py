@@ -19,7 +19,7 @@ class Buffer(Protocol):
 
     @property
     def address(self) -> int:
-        """Where it is."""
+        """Its address in the device's memory."""
 
     def read(self, dtype: type, shape: tuple[int, ...]) -> NDArray[Any]:
         """A copy of what it holds."""
@@ -32,10 +32,10 @@ class Stream(Protocol):
         """Start a kernel; returns at once."""
 
     def busy(self) -> bool:
-        """Whether it is not done yet."""
+        """Whether the device is still working on what was launched."""
 
     def wait(self) -> None:
-        """Until it is done."""
+        """Wait until the device has done what was launched."""
 
     def seconds(self) -> float:
         """How long the last launch took on the device."""
@@ -55,10 +55,10 @@ class Device(Protocol):
         """A copy on the device."""
 
     def zeros(self, size: int) -> Buffer:
-        """So many bytes of zeros."""
+        """A buffer of ``size`` zero bytes on the device."""
 
     def stream(self) -> Stream:
-        """A new one."""
+        """A new stream."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -101,9 +101,9 @@ class Gpu:
         return _Buffer(self._cupy.asarray(np.ascontiguousarray(array).view(np.uint8).reshape(-1)))
 
     def zeros(self, size: int) -> _Buffer:
-        """So many bytes of zeros."""
+        """A buffer of ``size`` zero bytes on the device."""
         return _Buffer(self._cupy.zeros(size, dtype=np.uint8))
 
     def stream(self) -> _Stream:
-        """A new one."""
+        """A new stream."""
         return _Stream(self._cupy)
