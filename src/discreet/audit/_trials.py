@@ -54,10 +54,22 @@ class AuditedLearner(Protocol):
         """What everybody may see."""
 
     def choose(self, actions: ArrayLike) -> Decision:
-        """Pick one action."""
+        """Pick one action.
+
+        Args:
+            actions: the decision set, shape (K, d), an action a row.
+
+        Returns:
+            The decision, which waits for its reward.
+        """
 
     def learn(self, decision: Decision, reward: float) -> None:
-        """Take in a reward."""
+        """Take in a reward.
+
+        Args:
+            decision: what `choose` gave.
+            reward: what came of it, as `LinUCB.learn` takes it.
+        """
 
 
 @runtime_checkable
