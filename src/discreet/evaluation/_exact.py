@@ -380,6 +380,7 @@ def accept(
 
     Raises:
         OutOfBoundsError: A target is more than ``ceiling`` times its propensity.
+        ParameterError: ``ceiling`` is out of range, or ``generator`` is no generator.
         DiscreetError: Something else is wrong with what was given.
     """
     ceiling = checks.magnitude("ceiling", ceiling)

@@ -154,6 +154,9 @@ class FeatureMap:
             actions: a list of ids, of dictionaries with ``id`` and ``features``, or of dictionaries
                 of features (with an ``id`` among them); or a frame, or arrays by column name.
 
+        Returns:
+            An action a row, each of norm at most 1.
+
         Raises:
             ParameterError: The context or the actions are nothing of this kind, or an action of a
                 disjoint map has an id that the map does not know.
@@ -174,6 +177,9 @@ class FeatureMap:
             columns: the contexts: arrays of length n by field, a frame, or a list of dictionaries.
             actions: the actions, as in a call of the map.
 
+        Returns:
+            A decision set for each context.
+
         Raises:
             ParameterError: One of them is nothing of this kind.
             ShapeError: Columns have different lengths.
@@ -193,6 +199,9 @@ class FeatureMap:
             actions: what is known of the actions, as in a call of the map: needed if the map reads
                 more of an action than its id, and ``action`` has ids only.
 
+        Returns:
+            A row of norm at most 1 for each choice.
+
         Raises:
             ParameterError: One of them is nothing of this kind, or an action of a disjoint map has
                 an id that the map does not know.
@@ -206,6 +215,12 @@ class FeatureMap:
         Args:
             context: as in a call of the map.
             actions: as in a call of the map.
+
+        Returns:
+            The rows, shape (K, d), and the counts, which are of raw data and no release.
+
+        Raises:
+            ParameterError, EmptyDecisionSetError: as in a call of the map.
         """
         return self._explained(self._decision(context, actions))
 
@@ -222,6 +237,12 @@ class FeatureMap:
             columns: as in `columns`.
             action: as in `columns`.
             actions: as in `columns`.
+
+        Returns:
+            The rows, shape (n, d), and the counts, which are of raw data and no release.
+
+        Raises:
+            ParameterError, ShapeError: as in `columns`.
         """
         return self._explained(_logged(columns, action, actions))
 
@@ -231,6 +252,12 @@ class FeatureMap:
         Args:
             bounds: ``reward_bound`` and ``theta_norm``, and what else `Problem` takes. The number
                 of features, their norm, their blocks and the map's digest are filled in.
+
+        Returns:
+            The problem.
+
+        Raises:
+            ParameterError: A bound follows from the map, or is out of range.
         """
         known = {"dim": self.dim, "action_norm": 1.0, "blocks": self.blocks}
         for name in (*known, "features"):
@@ -248,6 +275,9 @@ class FeatureMap:
 
         Args:
             specification: what `to_json` gives, or that as text; defaults can be left out.
+
+        Returns:
+            The map.
 
         Raises:
             ParameterError: It is no specification; the message says why.

@@ -259,6 +259,9 @@ def release_after(simulation: Simulation, seed: int, rounds: int) -> tuple[Relea
 
     Returns:
         The last release, and the world, which can go on from its next round.
+
+    Raises:
+        ParameterError: there are not so many rounds.
     """
     wanted = checks.within("rounds", checks.count("rounds", rounds), 1, simulation.rounds)
     mechanism, dim = simulation.mechanism, simulation.environment.problem.dim
