@@ -51,6 +51,7 @@ and `discreet.report` are not for users and may change without notice.
 
 def first_sentence(value: object) -> str:
     """What a docstring says first; nothing for a constant."""
+    value = inspect.unwrap(value) if callable(value) else value
     if not (inspect.isclass(value) or inspect.isfunction(value) or inspect.ismodule(value)):
         return ""
     paragraph = (inspect.getdoc(value) or "").split("\n\n")[0]

@@ -684,7 +684,7 @@ def _pairs(
     pairs: Iterable[tuple[Decision | str, float]],
 ) -> Sequence[tuple[Decision | str, float]]:
     found = list(pairs)
-    if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in found):  # noqa: PLR2004
+    if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in found):
         raise ParameterError("pairs", "must be pairs of a decision and its reward")
     return found
 

@@ -177,7 +177,7 @@ def gaussian_node_std_gdp(
 
 def _matrix(encoder: ArrayLike) -> NDArray[np.float64]:
     matrix = np.asarray(encoder, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.size == 0 or not np.isfinite(matrix).all():  # noqa: PLR2004
+    if matrix.ndim != 2 or matrix.size == 0 or not np.isfinite(matrix).all():
         raise ShapeError("encoder", "must be a matrix of finite numbers, one column for each batch")
     return matrix
 

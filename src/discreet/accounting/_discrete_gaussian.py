@@ -59,7 +59,7 @@ def discrete_gaussian_mu(privacy: Privacy, *, draws: int, std: float) -> float:
     concentrated = math.nextafter(math.sqrt(2 * zcdp_parameter(privacy)) * (1 - 1e-15), 0.0)
     trace = discrete_gaussian_trace(draws=draws, std=std)
     epsilon = math.nextafter(privacy.epsilon - trace, -math.inf)
-    lost = upwards(math.exp(privacy.epsilon) * trace) if privacy.epsilon < 700 else math.inf  # noqa: PLR2004
+    lost = upwards(math.exp(privacy.epsilon) * trace) if privacy.epsilon < 700 else math.inf
     delta = (privacy.delta - lost) * math.exp(-trace) * (1 - 1e-15)
     if epsilon < 0 or delta <= 0:
         return concentrated

@@ -51,7 +51,7 @@ class Neighbours(StrEnum):
 
 
 class RowScales(NamedTuple):
-    """Standard deviations of the noise.
+    """Standard deviations of the noise on the Gram matrix and on the moment.
 
     Attributes:
         gram_std: s_G, of the Gram matrix off its diagonal.

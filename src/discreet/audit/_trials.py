@@ -276,7 +276,7 @@ def played_coins(make: Make, pair: RowPair, times: tuple[int, ...], effort: Effo
 
 
 def _many_coins(make: Make, pair: RowPair, times: tuple[int, ...], runs: int) -> CoinTrials:
-    coins = np.random.default_rng().random((runs, len(times))) < 0.5  # noqa: PLR2004
+    coins = np.random.default_rng().random((runs, len(times))) < 0.5
     shown = np.empty((runs, 1 + len(times), pair.difference.size))
     for run in range(runs):
         _play(make(), coin_stream(pair.one.action.size, pair, times, coins[run]), shown[run])

@@ -286,7 +286,7 @@ class FeatureMap:
 
     def __repr__(self) -> str:
         kind = "" if self.actions is None else f" for each of {len(self.actions)} actions"
-        parts = ", ".join(self._labels[:4]) + (", ..." if len(self.parts) > 4 else "")  # noqa: PLR2004
+        parts = ", ".join(self._labels[:4]) + (", ..." if len(self.parts) > 4 else "")
         return f"FeatureMap({parts}{kind}; dim={self.dim}, digest={self.digest[:12]})"
 
     def _repr_html_(self) -> str:

@@ -143,7 +143,7 @@ def fill_normals(state: U64, out: F64) -> None:
 @kernel
 def chi_square(state: U64, dof: float) -> float:
     """One chi-square number with any dof > 0, as twice a gamma of half the dof."""
-    if dof < 2.0:  # noqa: PLR2004
+    if dof < 2.0:
         boost = math.pow(uniform(state), 2.0 / dof)
         return boost * _chi_square_from(state, dof + 2.0, normal(state), uniform(state))
     return _chi_square_from(state, dof, normal(state), uniform(state))
@@ -172,7 +172,7 @@ def fill_chi_squares(state: U64, dofs: F64, out: F64) -> None:
     fill_normals(state, out)
     for i in range(dofs.size):
         z, dof = out[i], dofs[i]
-        if dof < 2.0:  # noqa: PLR2004
+        if dof < 2.0:
             out[i] = chi_square(state, dof)
             continue
         offset = 0.5 * dof - 1.0 / 3.0

@@ -283,7 +283,7 @@ class Ranker(Deciding):
             sets = np.array(found, dtype=np.float64)
         except (TypeError, ValueError):
             sets = np.empty(0)
-        if sets.ndim != 2 or sets.shape[1] != dim or not len(sets):  # noqa: PLR2004
+        if sets.ndim != 2 or sets.shape[1] != dim or not len(sets):
             raise ShapeError("actions", f"must be numbers of the shape (K, {dim}), an action a row")
         if not np.isfinite(sets).all():
             raise NotFiniteError("actions", "holds NaN or infinity; give finite features")

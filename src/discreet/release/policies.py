@@ -142,7 +142,7 @@ class PosteriorUCB:
         Returns:
             Probabilities that add up to 1 in each set.
         """
-        if actions.ndim == 3:  # noqa: PLR2004
+        if actions.ndim == 3:
             return release.posterior.probabilities(actions, self.numbers(release.mechanism))
         found = np.empty(len(actions))
         offered = np.ascontiguousarray(actions, dtype=np.float64)

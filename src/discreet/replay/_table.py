@@ -230,7 +230,7 @@ class _Texts(Column):
 
     def at(self, rows: NDArray[np.int64]) -> Column:
         cells = self._cells
-        if rows.size < 2:  # noqa: PLR2004  # `itemgetter` makes no tuple of one
+        if rows.size < 2:  # `itemgetter` makes no tuple of one
             return _Texts(tuple(cells[row] for row in rows))
         return self if rows.size == len(cells) else _Texts(itemgetter(*rows.tolist())(cells))
 

@@ -254,7 +254,7 @@ def _require(visit: Visit, scope: str) -> None:
 
 
 def _refusal(visit: Visit, error: ServiceError) -> Response:
-    title = _TITLES.get(error.status, "Not now" if error.status >= 500 else "That did not work")  # noqa: PLR2004
+    title = _TITLES.get(error.status, "Not now" if error.status >= 500 else "That did not work")
     return visit.html("error.html", error.status, title=title, message=error.message)
 
 

@@ -77,7 +77,7 @@ class Replicates:
 def lanes_for(shape: Shape, replicates: int, processors: int) -> int:
     """How many threads play one replicate: more if there are few, so that none is idle."""
     if shape.dim > SMALL_DIM:
-        return 256 if shape.actions >= 512 else 128  # noqa: PLR2004
+        return 256 if shape.actions >= 512 else 128
     if replicates <= _FEW * processors:
         return 32
     return 4 if replicates <= _SOME * processors else 1
