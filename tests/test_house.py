@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "discreet"
 MOST_PUBLIC_NAMES = 200
 MOST_MODULES_OF_LEARN = 5
+BARE = re.compile(r"# ?(noqa(: ?[A-Z0-9, ]+)?|type: ?ignore(\[[^]]*\])?) *$", re.MULTILINE)
+OWED = PACKAGE / "curator"  # its exceptions say why once its files are sorted
 
 
 def private(path: Path) -> bool:
@@ -95,3 +97,16 @@ def test_the_page_of_public_names_is_what_the_modules_say() -> None:
     assert make_api.PAGE.read_text("utf-8") == make_api.page(), "run `make api`"
     for name in discreet._MODULES:
         assert f"discreet.{name}" in make_api.MODULES
+
+
+def test_every_ignored_rule_says_why_beside_it() -> None:
+    assert BARE.search("import this  # noqa: F401\nimport that")
+    assert BARE.search("import this  # type: ignore[import-untyped]  # noqa: F401")
+    assert not BARE.search("import this  # noqa: F401, E402  # for its poem")
+    bare = [
+        f"{path.relative_to(ROOT)}: {found[0]}"
+        for path in PACKAGE.rglob("*.py")
+        if OWED not in path.parents
+        for found in BARE.finditer(path.read_text("utf-8"))
+    ]
+    assert bare == []

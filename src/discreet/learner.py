@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import UnionType
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -711,7 +712,7 @@ def _vector(rewards: ArrayLike) -> list[object]:
     return values
 
 
-def _require(value: object, kind: Any, parameter: str, advice: str) -> None:  # noqa: ANN401
+def _require(value: object, kind: type | UnionType, parameter: str, advice: str) -> None:
     if isinstance(value, type) or not isinstance(value, kind):
         raise ParameterError(parameter, f"is of type {type(value).__name__}; give {advice}")
 

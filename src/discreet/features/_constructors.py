@@ -54,7 +54,7 @@ def numeric(
     Raises:
         ParameterError: A number is out of range; it names which.
     """
-    return Numeric(path=path, low=low, high=high, knots=knots, weight=weight)  # type: ignore[arg-type]
+    return Numeric(path=path, low=low, high=high, knots=knots, weight=weight)  # type: ignore[arg-type]  # it takes a sequence and makes a tuple
 
 
 def category(
@@ -77,7 +77,7 @@ def category(
     Raises:
         ParameterError: The path is none, or a value is twice there or not a single value.
     """
-    return Category(path=path, values=values, other=other, weight=weight)  # type: ignore[arg-type]
+    return Category(path=path, values=values, other=other, weight=weight)  # type: ignore[arg-type]  # it takes a sequence and makes a tuple
 
 
 def action_id(ids: Sequence[object], *, weight: float = 1.0) -> Part:
@@ -165,7 +165,7 @@ def random_fourier(
     Raises:
         ParameterError: These are no parts, have weights, or a number is out of range.
     """
-    return RandomFourier(of=of, count=count, scale=scale, seed=seed, weight=weight)  # type: ignore[arg-type]
+    return RandomFourier(of=of, count=count, scale=scale, seed=seed, weight=weight)  # type: ignore[arg-type]  # it takes a sequence and makes a tuple
 
 
 def projected(path: str, dim_in: int, dim_out: int, *, seed: int, weight: float = 1.0) -> Part:
@@ -207,7 +207,7 @@ def disjoint(parts: Sequence[Part], *, actions: Sequence[object]) -> FeatureMap:
     Raises:
         ParameterError: There is no part, or no action, or there are too many coordinates.
     """
-    return FeatureMap(parts, actions)  # type: ignore[arg-type]
+    return FeatureMap(parts, actions)  # type: ignore[arg-type]  # it takes a sequence and makes a tuple
 
 
 def default(dim: int = 32, *, actions: Sequence[object] | None = None) -> FeatureMap:

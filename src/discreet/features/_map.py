@@ -17,7 +17,7 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from discreet import _canonical
 from discreet.errors import ParameterError, ShapeError
@@ -36,6 +36,7 @@ from discreet.features._rows import (
     Part,
     checked_list,
 )
+from discreet.features._sources import Actions, Contexts
 from discreet.features._values import CLIPPED, MISSING, UNKNOWN
 from discreet.kernels import _features as kernels
 from discreet.problem import Problem
@@ -146,7 +147,7 @@ class FeatureMap:
             found.append("No part reads the action: all actions have the same row.")
         return tuple(found)
 
-    def __call__(self, context: Mapping[str, Any] | None, actions: Any) -> F64:  # noqa: ANN401
+    def __call__(self, context: Mapping[str, Any] | None, actions: Actions) -> F64:
         """The decision set of one person, shape (K, d).
 
         Args:
@@ -170,7 +171,7 @@ class FeatureMap:
         self._write(look, offered.first, out, of_context=True)
         return out
 
-    def candidates(self, columns: Any, actions: Any) -> NDArray[np.float64]:  # noqa: ANN401
+    def candidates(self, columns: Contexts, actions: Actions) -> NDArray[np.float64]:
         """The decision sets of many people with the same actions, shape (n, K, d).
 
         Args:
@@ -190,7 +191,7 @@ class FeatureMap:
         pairs = np.repeat(np.arange(n), k), np.tile(np.arange(k), n)
         return self._made(_look(contexts, offered, *pairs)).reshape(n, k, self.dim)
 
-    def columns(self, columns: Any, action: ArrayLike, *, actions: Any = None) -> F64:  # noqa: ANN401
+    def columns(self, columns: Contexts, action: Actions, *, actions: Actions | None = None) -> F64:
         """The rows of logged choices, shape (n, d).
 
         Args:
@@ -209,7 +210,7 @@ class FeatureMap:
         """
         return self._made(_logged(columns, action, actions))
 
-    def explain(self, context: Mapping[str, Any] | None, actions: Any) -> Explanation:  # noqa: ANN401
+    def explain(self, context: Mapping[str, Any] | None, actions: Actions) -> Explanation:
         """The decision set, with counts of what was missing, unknown or clipped.
 
         Args:
@@ -226,10 +227,10 @@ class FeatureMap:
 
     def explain_columns(
         self,
-        columns: Any,  # noqa: ANN401
-        action: ArrayLike,
+        columns: Contexts,
+        action: Actions,
         *,
-        actions: Any = None,  # noqa: ANN401
+        actions: Actions | None = None,
     ) -> Explanation:
         """The rows of logged choices, with counts of what was missing, unknown or clipped.
 
@@ -263,7 +264,7 @@ class FeatureMap:
         for name in (*known, "features"):
             if name in bounds:
                 raise ParameterError(name, "follows from the map; leave it out")
-        return Problem(**known, features=self.digest, **bounds)  # type: ignore[arg-type]
+        return Problem(**known, features=self.digest, **bounds)  # type: ignore[arg-type]  # `known` has values of several types
 
     def to_json(self) -> dict[str, Any]:
         """The specification as plain JSON, complete: `from_json` makes an equal map of it."""
@@ -282,7 +283,7 @@ class FeatureMap:
         Raises:
             ParameterError: It is no specification; the message says why.
         """
-        return cls(*map_fields(specification))  # type: ignore[arg-type]
+        return cls(*map_fields(specification))  # type: ignore[arg-type]  # checked where it is made
 
     def __repr__(self) -> str:
         kind = "" if self.actions is None else f" for each of {len(self.actions)} actions"
@@ -318,7 +319,7 @@ class FeatureMap:
         """A name for each part; no two are the same."""
         return _different([part.label for part in self.parts])
 
-    def _decision(self, context: Mapping[str, Any] | None, actions: Any) -> Look:  # noqa: ANN401
+    def _decision(self, context: Mapping[str, Any] | None, actions: Actions) -> Look:
         person = sources.Records([sources.context_of(context)])
         offered = sources.actions_of(actions)
         return _look(person, offered, np.zeros(offered.count, np.int64), np.arange(offered.count))
@@ -327,7 +328,7 @@ class FeatureMap:
     def _remembered(self) -> Remembered[Offered]:
         return Remembered(most=128, largest=2**16)
 
-    def _offered(self, actions: Any) -> Offered:  # noqa: ANN401
+    def _offered(self, actions: Actions) -> Offered:
         """All that does not depend on a context."""
         look = self._decision(None, actions)
         rows, first = np.zeros((look.count, self.dim)), self._first(look)
@@ -387,7 +388,7 @@ def _look(contexts: sources.Source, actions: sources.Source, who: I64, which: I6
     return Look({CONTEXT: contexts, ACTION: actions}, {CONTEXT: who, ACTION: which})
 
 
-def _logged(columns: Any, action: Any, actions: Any) -> Look:  # noqa: ANN401
+def _logged(columns: Contexts, action: Actions, actions: Actions | None) -> Look:
     chosen, codes = sources.chosen_of(action, actions)
     contexts = sources.contexts_of(columns, "columns", codes.size)
     if contexts.count != codes.size:

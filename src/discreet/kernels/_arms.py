@@ -274,4 +274,4 @@ def reward(state: U64, mean: float, std: float, bound: float) -> float:
 @kernel
 def best_mean(world: WorldArrays, start: int) -> float:
     """The mean reward of the best action of the decision set that starts there."""
-    return world.best[start // world.n_actions]  # type: ignore[no-any-return]
+    return world.best[start // world.n_actions]  # type: ignore[no-any-return]  # an entry of an array

@@ -46,7 +46,7 @@ def _take(words: U64, at: int, width: int) -> tuple[int, int]:
     if shift + width > 64:
         value |= words[word + 1] << np.uint64(64 - shift)
     mask = (np.int64(1) << width) - np.int64(1)
-    return np.int64(value & np.uint64(mask)), at + width  # type: ignore[return-value]
+    return np.int64(value & np.uint64(mask)), at + width  # type: ignore[return-value]  # compiled code has no other whole numbers
 
 
 @kernel

@@ -101,13 +101,13 @@ def _from_word(state: U64, word: np.uint64) -> float:
         position = np.float64(np.int64(word) >> np.int64(11)) * 2.0**-52
         value = position * _EDGES[layer]
         if abs(position) < _RATIOS[layer]:
-            return value  # type: ignore[no-any-return]
+            return value  # type: ignore[no-any-return]  # an entry of an array, times a number
         if layer == 0:
             return _normal_tail(state, bool(position < 0.0))
         inner = math.exp(-0.5 * (_EDGES[layer] ** 2 - value**2))
         outer = math.exp(-0.5 * (_EDGES[layer + 1] ** 2 - value**2))
         if outer + uniform(state) * (inner - outer) < 1.0:
-            return value  # type: ignore[no-any-return]
+            return value  # type: ignore[no-any-return]  # an entry of an array, times a number
         word = next_word(state)
 
 

@@ -375,8 +375,8 @@ class PaperConfidence:
     def noise_table(
         self,
         setting: Setting,  # noqa: ARG002  # one shape for all
-        numbers: NDArray[np.int64],  # noqa: ARG002
-        norms: F64,  # noqa: ARG002
+        numbers: NDArray[np.int64],  # noqa: ARG002  # as above
+        norms: F64,  # noqa: ARG002  # as above
     ) -> width.NoiseTable:
         """A table that says nothing: the bounds say it all.
 

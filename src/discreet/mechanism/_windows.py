@@ -202,7 +202,7 @@ class Windows:
     def sharing(self, releases: int) -> Sharing:
         """The filter, for the compiled loop."""
         del releases
-        return Sharing(WINDOWS, 0, False, _NOTHING, _NOTHING, _NO_MATRIX, self.filter)  # noqa: FBT003
+        return Sharing(WINDOWS, 0, False, _NOTHING, _NOTHING, _NO_MATRIX, self.filter)  # noqa: FBT003  # a tuple, by place
 
     def feedback(self, releases: int) -> Feedback:
         """A window in whole numbers, rounded down when it is shown."""

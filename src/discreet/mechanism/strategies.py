@@ -460,7 +460,7 @@ class Buffered(_PlainSums):
 
     def sharing(self, releases: int) -> Sharing:
         """The decays and weights of the buffers, for the compiled loop."""
-        return Sharing(BUFFERS, 0, False, *self.mixture(releases), _NO_MATRIX, NO_FILTER)  # noqa: FBT003
+        return Sharing(BUFFERS, 0, False, *self.mixture(releases), _NO_MATRIX, NO_FILTER)  # noqa: FBT003  # a tuple, by place
 
     def feedback(self, releases: int) -> Feedback:
         """The same buffers in fixed point."""
@@ -552,7 +552,7 @@ class _Written(_PlainSums):
     def sharing(self, releases: int) -> Sharing:
         """The decoder written out, for the compiled loop."""
         decoder = self.decoder(releases).copy()  # a kernel's own
-        return Sharing(MATRIX, 0, False, _NOTHING, _NOTHING, decoder, NO_FILTER)  # noqa: FBT003
+        return Sharing(MATRIX, 0, False, _NOTHING, _NOTHING, decoder, NO_FILTER)  # noqa: FBT003  # a tuple, by place
 
     def feedback(self, releases: int) -> Feedback:
         """A weighted sum of all noise so far."""

@@ -243,7 +243,7 @@ class _Texts(Column):
 def numbers_of(cells: Sequence[str | None]) -> Cells:
     """Texts as numbers, each by itself; those that are none stay what they are."""
     try:
-        return np.fromiter(map(float, cells), np.float64, len(cells))  # type: ignore[arg-type]
+        return np.fromiter(map(float, cells), np.float64, len(cells))  # type: ignore[arg-type]  # what is no number is an error that is caught
     except (TypeError, ValueError):  # something is missing, or no number
         found = [_number(cell) for cell in cells]
     if any(isinstance(one, str) for one in found):

@@ -28,7 +28,7 @@ class Buffer(Protocol):
 class Stream(Protocol):
     """Work of a device that is done in order."""
 
-    def launch(self, function: Any, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401
+    def launch(self, function: Any, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401  # whatever compiles kernels has its own
         """Start a kernel; returns at once."""
 
     def busy(self) -> bool:
