@@ -378,7 +378,7 @@ class PaperConfidence:
         numbers: NDArray[np.int64],  # noqa: ARG002  # as above
         norms: F64,  # noqa: ARG002  # as above
     ) -> width.NoiseTable:
-        """A table that says nothing: the bounds say it all.
+        """An empty table: the paper's bounds hold for every release alike.
 
         Args:
             setting: problem, horizon and failure probability.

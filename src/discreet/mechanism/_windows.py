@@ -124,7 +124,7 @@ class Windows:
         return float(contributions)
 
     def person_cost(self, releases: int, contributions: int, *, every_round: bool) -> float:
-        """As if all rounds were in one batch, whatever the releases are.
+        """What one person's rounds cost; it does not depend on the releases.
 
         Args:
             releases: J, the most releases there can be; it makes no difference.
@@ -159,7 +159,7 @@ class Windows:
         return np.asarray(windows.figures_at(self.filter, self.schedule.timing, numbers))
 
     def amounts(self, held: Arrays) -> tuple[float, float]:
-        """As the filter has it."""
+        """The release's noise and its rows' total weight, from the filter's figures."""
         figures = held.idle[0]
         return float(figures[windows.SPREAD]), float(figures[windows.WEIGHT])
 
@@ -216,14 +216,14 @@ class Windows:
             size: p, the length of a packed row.
 
         Returns:
-            Zeros: ``nodes`` of shape (1, p), the window; ``idle``, the filter's figures;
+            Arrays of zeros: ``nodes`` of shape (1, p), the window; ``idle``, the filter's figures;
             ``totals``, of which row 0 is released.
         """
         del releases
         return self._arrays(np.zeros((1, size)), size)
 
     def integer_arrays(self, releases: int, size: int, number: int) -> Arrays:
-        """The same, with the window in whole numbers of any size.
+        """The same arrays, with the window in whole numbers of any size.
 
         Args:
             releases: J, the most releases there can be; it makes no difference.
@@ -231,7 +231,7 @@ class Windows:
             number: how many releases there have been; it makes no difference.
 
         Returns:
-            Zeros, of the same shapes.
+            Arrays of zeros, of the same shapes.
         """
         del releases, number
         return self._arrays(np.full((1, size), 0, dtype=object), size)

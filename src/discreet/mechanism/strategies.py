@@ -161,15 +161,15 @@ class Strategy(Protocol):
         """
 
     def sharing(self, releases: int) -> Sharing:
-        """The same as plain numbers, for the compiled loop.
+        """This strategy as arguments of the compiled kernels.
 
-        The loop knows trees, buffers, windows and decoders written out, and nothing else.
+        They know trees, buffers, windows and decoders written out, and nothing else.
 
         Args:
             releases: J, the most releases there can be.
 
         Returns:
-            Which of these it is, with the numbers that the loop needs.
+            Which of these it is, with the numbers that they need.
         """
 
     def feedback(self, releases: int) -> Feedback | None:
@@ -243,10 +243,10 @@ class _PlainSums:
         return np.tril(np.ones((releases, releases)))
 
     def require_schedule(self, schedule: Schedule) -> None:
-        """Any will do."""
+        """Accept any release times."""
 
     def require_held(self, held: Arrays, number: int) -> None:
-        """Nothing that is held is public.
+        """Accept any arrays: nothing in them is public.
 
         Args:
             held: what was stored.
@@ -324,7 +324,7 @@ class Tree(_PlainSums):
             size: p, the length of a packed row.
 
         Returns:
-            Zeros: ``nodes`` and ``idle`` of shape (m, p), ``totals`` of shape (m + 1, p).
+            Arrays of zeros: ``nodes`` and ``idle`` of shape (m, p), ``totals`` of shape (m + 1, p).
         """
         return self._arrays(releases, size, np.float64)
 
@@ -337,7 +337,7 @@ class Tree(_PlainSums):
             number: how many releases there have been; it makes no difference.
 
         Returns:
-            Zeros, of the same shapes.
+            Arrays of zeros, of the same shapes.
         """
         del number
         return self._arrays(releases, size, np.int64)
@@ -463,7 +463,7 @@ class Buffered(_PlainSums):
         return Sharing(BUFFERS, 0, False, *self.mixture(releases), _NO_MATRIX, NO_FILTER)  # noqa: FBT003  # a tuple, by place
 
     def feedback(self, releases: int) -> Feedback:
-        """The same buffers in fixed point."""
+        """The buffers as in `sharing`, in fixed point."""
         return BufferFeedback(*self.mixture(releases))
 
     def float_arrays(self, releases: int, size: int) -> Arrays:
@@ -474,7 +474,7 @@ class Buffered(_PlainSums):
             size: p, the length of a packed row.
 
         Returns:
-            Zeros: ``nodes`` of shape (b, p) for b buffers, ``totals`` of shape (1, p).
+            Arrays of zeros: ``nodes`` of shape (b, p) for b buffers, ``totals`` of shape (1, p).
         """
         buffers = np.zeros((len(self.mixture(releases)[0]), size))
         return Arrays(nodes=buffers, idle=np.zeros((0, size)), totals=np.zeros((1, size)))
@@ -488,7 +488,7 @@ class Buffered(_PlainSums):
             number: how many releases there have been; it makes no difference.
 
         Returns:
-            Zeros, of the same shapes, in Python's own whole numbers.
+            Arrays of zeros, of the same shapes, in Python's own whole numbers.
         """
         del number
         return _unbounded(len(self.mixture(releases)[0]), size)
@@ -566,7 +566,7 @@ class _Written(_PlainSums):
             size: p, the length of a packed row.
 
         Returns:
-            Zeros: ``nodes`` of shape (J, p), ``idle`` and ``totals`` of shape (1, p).
+            Arrays of zeros: ``nodes`` of shape (J, p), ``idle`` and ``totals`` of shape (1, p).
         """
         return Arrays(*(np.zeros((rows, size)) for rows in (few(releases), 1, 1)))
 
@@ -579,8 +579,8 @@ class _Written(_PlainSums):
             number: how many releases there have been.
 
         Returns:
-            Zeros: ``nodes`` of shape (number, p), ``totals`` of shape (1, p), in Python's own whole
-            numbers.
+            Arrays of zeros in Python's own whole numbers: ``nodes`` of shape (number, p), and
+            ``totals`` of shape (1, p).
         """
         del releases
         return _unbounded(number, size)
