@@ -16,6 +16,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "discreet"
 MOST_PUBLIC_NAMES = 200
 MOST_MODULES_OF_LEARN = 5
+BARE = re.compile(r"# ?(noqa(: ?[A-Z0-9, ]+)?|type: ?ignore(\[[^]]*\])?) *$", re.MULTILINE)
+OWED = PACKAGE / "curator"  # its exceptions say why once its files are sorted
 
 
 def private(path: Path) -> bool:
@@ -117,3 +119,16 @@ def test_each_module_of_the_service_is_kept_from_the_learner_or_is_the_writers()
     folders = {path.parent.name for path in home.glob("*/__init__.py")}
     writers = {"_joiner", "_run", "_writer"}  # _run starts the writer
     assert kept_away == {f"discreet.service.{name}" for name in (modules | folders) - writers}
+
+
+def test_every_ignored_rule_says_why_beside_it() -> None:
+    assert BARE.search("import this  # noqa: F401\nimport that")
+    assert BARE.search("import this  # type: ignore[import-untyped]  # noqa: F401")
+    assert not BARE.search("import this  # noqa: F401, E402  # for its poem")
+    bare = [
+        f"{path.relative_to(ROOT)}: {found[0]}"
+        for path in PACKAGE.rglob("*.py")
+        if OWED not in path.parents
+        for found in BARE.finditer(path.read_text("utf-8"))
+    ]
+    assert bare == []

@@ -14,7 +14,7 @@ from discreet.features import FeatureMap
 from discreet.learner import Place, _rule
 from discreet.release import Release, policies
 from discreet.release._card import privacy_card
-from discreet.release._ranker import Deciding, fitting, require_policy, rows_of
+from discreet.release._ranker import Deciding, Offer, fitting, require_policy, rows_of
 from discreet.release.ledger import Ledger
 
 _F64 = NDArray[np.float64]
@@ -121,7 +121,7 @@ class View(Deciding):
 
     learn_many = observe = forget = forget_subject = save = choose_many = learn
 
-    def _rows(self, actions: Any, context: Mapping[str, Any] | None) -> _F64:  # noqa: ANN401
+    def _rows(self, actions: Offer, context: Mapping[str, Any] | None) -> _F64:
         choice = rows.checked_choice(self._shown.document["on_violation"])
         given = rows_of(actions, context, self._features)
         found = rows.bounded_actions(self.problem, given, choice)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import UnionType
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -690,7 +691,7 @@ def _pairs(
     pairs: Iterable[tuple[Decision | str, float]],
 ) -> Sequence[tuple[Decision | str, float]]:
     found = list(pairs)
-    if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in found):  # noqa: PLR2004
+    if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in found):
         raise ParameterError("pairs", "must be pairs of a decision and its reward")
     return found
 
@@ -717,7 +718,7 @@ def _vector(rewards: ArrayLike) -> list[object]:
     return values
 
 
-def _require(value: object, kind: Any, parameter: str, advice: str) -> None:  # noqa: ANN401
+def _require(value: object, kind: type | UnionType, parameter: str, advice: str) -> None:
     if isinstance(value, type) or not isinstance(value, kind):
         raise ParameterError(parameter, f"is of type {type(value).__name__}; give {advice}")
 

@@ -91,7 +91,7 @@ def plan(
         reward_bound=reward_bound,
         theta_norm=theta_norm,
         mean_reward_bound=mean_reward_bound,  # type: ignore[arg-type]  # None means: derive it
-        reward_subgaussian=reward_subgaussian,  # type: ignore[arg-type]
+        reward_subgaussian=reward_subgaussian,  # type: ignore[arg-type]  # as above
     )
     row = shared.variant(variant, calibration=calibration, tree=tree, shift=shift, rho_min=rho_min)
     rounds = shared.rounds(horizon)

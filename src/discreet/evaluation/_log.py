@@ -174,7 +174,7 @@ class Log:
             raise ParameterError(
                 parameter,
                 f"has other names than the policies; give exactly {expected}"
-                + (" and so on" if len(self.policies) > 5 else ""),  # noqa: PLR2004
+                + (" and so on" if len(self.policies) > 5 else ""),
             )
         return {name: given[name] for name in self.policies}
 
@@ -196,9 +196,9 @@ class Log:
         if predictions is None:
             return None, None
         found = numbers("predictions", predictions)
-        if found.ndim != 2 or found.shape[0] != rows:  # noqa: PLR2004
+        if found.ndim != 2 or found.shape[0] != rows:
             raise ShapeError("predictions", f"has shape {found.shape}; give ({rows}, K)")
-        if chosen is None or any(table.ndim != 2 for table in tables):  # noqa: PLR2004
+        if chosen is None or any(table.ndim != 2 for table in tables):
             raise ParameterError(
                 "predictions",
                 "need the logged actions, and targets of shape (n, K) or (1, K) for each policy",
@@ -278,7 +278,7 @@ def _probabilities(parameter: str, found: F64) -> F64:
 def _target(values: ArrayLike, rows: int) -> F64:
     """A policy's probabilities: of logged actions, (n,), or of all actions, (n, K) or (1, K)."""
     found = numbers("targets", values)
-    if found.ndim != 2:  # noqa: PLR2004
+    if found.ndim != 2:
         return _probabilities("targets", _column("targets", found, rows))
     if found.shape[0] not in {1, rows} or found.shape[1] == 0:
         raise ShapeError(

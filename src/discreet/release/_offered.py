@@ -174,6 +174,6 @@ def picked_of_each(
 def _index(found: object) -> int:
     """What a policy returned, as a whole number; -1 if it is none."""
     try:
-        return -1 if isinstance(found, bool) else operator.index(found)  # type: ignore[arg-type]
+        return -1 if isinstance(found, bool) else operator.index(found)  # type: ignore[arg-type]  # what is no index is a TypeError
     except TypeError:
         return -1

@@ -6,13 +6,14 @@ do is post-processing: earlier people's privacy does not depend on them.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import NotFiniteError, ParameterError, RewoundStateError, ShapeError
 from discreet.features import FeatureMap
+from discreet.features._sources import Actions
 from discreet.mechanism import Mechanism
 from discreet.privacy import Guarantee
 from discreet.problem import Problem
@@ -27,6 +28,8 @@ from discreet.release.posterior import Estimate, Posterior
 __all__ = ["Ranker"]
 
 _F64 = NDArray[np.float64]
+Offer: TypeAlias = ArrayLike | Actions
+"""A decision set: rows, shape (K, d), or what a feature map takes."""
 
 
 class Deciding(ABC):
@@ -73,12 +76,12 @@ class Deciding(ABC):
         return diagnosis(self.release)
 
     @abstractmethod
-    def _rows(self, actions: Any, context: Mapping[str, Any] | None) -> _F64:  # noqa: ANN401
+    def _rows(self, actions: Offer, context: Mapping[str, Any] | None) -> _F64:
         """The decision set as rows, shape (K, d), that nobody can write to."""
 
     def choose(
         self,
-        actions: Any,  # noqa: ANN401  # rows, or what a feature map takes
+        actions: Offer,
         *,
         context: Mapping[str, Any] | None = None,
         among: Some | None = None,
@@ -105,7 +108,7 @@ class Deciding(ABC):
 
     def probabilities(
         self,
-        actions: Any,  # noqa: ANN401
+        actions: Offer,
         *,
         context: Mapping[str, Any] | None = None,
         among: Some | None = None,
@@ -129,7 +132,7 @@ class Deciding(ABC):
 
     def rank(
         self,
-        actions: Any,  # noqa: ANN401
+        actions: Offer,
         *,
         context: Mapping[str, Any] | None = None,
         among: Some | None = None,
@@ -158,7 +161,7 @@ class Deciding(ABC):
 
     def estimate(
         self,
-        actions: Any,  # noqa: ANN401
+        actions: Offer,
         *,
         context: Mapping[str, Any] | None = None,
         level: float = 0.95,
@@ -280,14 +283,14 @@ class Ranker(Deciding):
         self._release = release
         return True
 
-    def _rows(self, actions: Any, context: Mapping[str, Any] | None) -> _F64:  # noqa: ANN401
+    def _rows(self, actions: Offer, context: Mapping[str, Any] | None) -> _F64:
         found = rows_of(actions, context, self._features)
         dim = self._release.moment.size
         try:
             sets = np.array(found, dtype=np.float64)
         except (TypeError, ValueError):
             sets = np.empty(0)
-        if sets.ndim != 2 or sets.shape[1] != dim or not len(sets):  # noqa: PLR2004
+        if sets.ndim != 2 or sets.shape[1] != dim or not len(sets):
             raise ShapeError("actions", f"must be numbers of the shape (K, {dim}), an action a row")
         if not np.isfinite(sets).all():
             raise NotFiniteError("actions", "holds NaN or infinity; give finite features")
@@ -327,10 +330,10 @@ def fitting(features: FeatureMap | None, problem: Problem) -> FeatureMap | None:
 
 
 def rows_of(
-    actions: Any,  # noqa: ANN401
+    actions: Offer,
     context: Mapping[str, Any] | None,
     features: FeatureMap | None,
-) -> Any:  # noqa: ANN401
+) -> Any:  # noqa: ANN401  # rows, or what is none and is refused later
     """A decision set as a feature map makes it; as it was given, if there is none."""
     if features is not None:
         return features(context, actions)

@@ -309,7 +309,7 @@ def _checked_actions(actions: ArrayLike, problem: Problem) -> F64:
         found = np.array(actions, dtype=np.float64)
     except (TypeError, ValueError):
         raise ShapeError("actions", "is no matrix of numbers; give one action a row") from None
-    if found.ndim != 2 or found.shape[1] != problem.dim:  # noqa: PLR2004
+    if found.ndim != 2 or found.shape[1] != problem.dim:
         raise ShapeError("actions", f"must have one action a row, of {problem.dim} features each")
     if len(found) == 0:
         raise EmptyDecisionSetError("actions", "is empty; give at least one action")

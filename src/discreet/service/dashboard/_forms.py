@@ -157,7 +157,7 @@ def _whole(
         if needed:
             errors[name] = "Give a whole number."
         return None
-    if not (text.isascii() and text.isdecimal() and len(text) <= 15):  # noqa: PLR2004
+    if not (text.isascii() and text.isdecimal() and len(text) <= 15):
         errors[name] = "This is not a whole number."
         return None
     return int(text)

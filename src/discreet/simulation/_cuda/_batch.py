@@ -28,7 +28,7 @@ class Buffer(Protocol):
 class Stream(Protocol):
     """Work of a device that is done in order."""
 
-    def launch(self, function: Any, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401
+    def launch(self, function: Any, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401  # whatever compiles kernels has its own
         """Start a kernel; returns at once."""
 
     def busy(self) -> bool:
@@ -77,7 +77,7 @@ class Replicates:
 def lanes_for(shape: Shape, replicates: int, processors: int) -> int:
     """How many threads play one replicate: more if there are few, so that none is idle."""
     if shape.dim > SMALL_DIM:
-        return 256 if shape.actions >= 512 else 128  # noqa: PLR2004
+        return 256 if shape.actions >= 512 else 128
     if replicates <= _FEW * processors:
         return 32
     return 4 if replicates <= _SOME * processors else 1
