@@ -120,7 +120,7 @@ def agreement(path: Path, lanes: tuple[int, ...], *, every_lane: bool) -> None:
     for at, (name, simulation) in enumerate(settings()):
         made = plan(simulation, CHECKPOINTS)
         chosen = lanes if every_lane else (lanes[at % len(lanes)],)
-        if made.shape.dim > 8:  # noqa: PLR2004
+        if made.shape.dim > 8:
             chosen = (lanes_for(made.shape, GPU_SEEDS, gpu.processors),)
         wanted += [(name, made, lane) for lane in chosen if name in known]
     with ThreadPoolExecutor() as threads:
@@ -241,7 +241,7 @@ def small() -> None:
         if not any(part in name for part in names):
             continue
         made = plan(simulation, np.array([40]))
-        for lanes in (1, 4, 32) if made.shape.dim <= 8 else (0,):  # noqa: PLR2004
+        for lanes in (1, 4, 32) if made.shape.dim <= 8 else (0,):
             batch = Batch(gpu, [Replicates(plan=made, seeds=range(40))], lanes)
             batch.advance(30)
             batch.advance(30)

@@ -105,7 +105,7 @@ def _lost_by_chance(environment: worlds.Environment, seed: int) -> float:
 def reached(gain: F64, times: F64) -> float | None:
     """When the gain, on the average of seeds, first is one half in two stretches; None if never."""
     mean = gain.mean(axis=0)
-    both = (mean[:-1] >= 0.5) & (mean[1:] >= 0.5)  # noqa: PLR2004
+    both = (mean[:-1] >= 0.5) & (mean[1:] >= 0.5)
     return float(times[int(np.argmax(both))]) if both.any() else None
 
 

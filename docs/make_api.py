@@ -54,6 +54,7 @@ and `discreet.report` are not for users and may change without notice.
 
 def first_sentence(name: str, value: object) -> str:
     """What is said first of a name: in its docstring, or below it if it is a constant."""
+    value = inspect.unwrap(value) if callable(value) else value
     if inspect.isclass(value) or inspect.isfunction(value) or inspect.ismodule(value):
         text = inspect.getdoc(value) or ""
     else:

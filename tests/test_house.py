@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import re
 import sys
+import tomllib
 from pathlib import Path
 from types import FrameType
 
@@ -15,6 +16,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "discreet"
 MOST_PUBLIC_NAMES = 200
 MOST_MODULES_OF_LEARN = 5
+BARE = re.compile(r"# ?(noqa(: ?[A-Z0-9, ]+)?|type: ?ignore(\[[^]]*\])?) *$", re.MULTILINE)
+OWED = PACKAGE / "curator"  # its exceptions say why once its files are sorted
 
 
 def private(path: Path) -> bool:
@@ -95,3 +98,37 @@ def test_the_page_of_public_names_is_what_the_modules_say() -> None:
     assert make_api.PAGE.read_text("utf-8") == make_api.page(), "run `make api`"
     for name in discreet._MODULES:
         assert f"discreet.{name}" in make_api.MODULES
+
+
+def test_the_files_and_folders_in_the_tables_of_the_architecture_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    for section in text.split("\n## "):
+        home = PACKAGE / "service" if section.startswith("The service\n") else PACKAGE
+        table = "\n".join(line for line in section.splitlines() if line.startswith("|"))
+        for place in re.findall(r"`([\w/]+(?:\.py|/))`", table):
+            path = home / place
+            assert path.is_dir() if place.endswith("/") else path.is_file(), place
+
+
+def test_each_module_of_the_service_is_kept_from_the_learner_or_is_the_writers() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
+    contracts = {one["name"]: one for one in settings["contracts"]}
+    kept_away = set(contracts["Only the writer's process touches a learner"]["source_modules"])
+    home = PACKAGE / "service"
+    modules = {path.stem for path in home.glob("*.py")} - {"__init__"}
+    folders = {path.parent.name for path in home.glob("*/__init__.py")}
+    writers = {"_joiner", "_run", "_writer"}  # _run starts the writer
+    assert kept_away == {f"discreet.service.{name}" for name in (modules | folders) - writers}
+
+
+def test_every_ignored_rule_says_why_beside_it() -> None:
+    assert BARE.search("import this  # noqa: F401\nimport that")
+    assert BARE.search("import this  # type: ignore[import-untyped]  # noqa: F401")
+    assert not BARE.search("import this  # noqa: F401, E402  # for its poem")
+    bare = [
+        f"{path.relative_to(ROOT)}: {found[0]}"
+        for path in PACKAGE.rglob("*.py")
+        if OWED not in path.parents
+        for found in BARE.finditer(path.read_text("utf-8"))
+    ]
+    assert bare == []

@@ -83,7 +83,7 @@ def _row(place: int, sizes: ServiceSizes, found: dict[str, Any], pid: int) -> di
 def _growth(values: list[float]) -> float:
     """How much the best straight line rises over the second half, as a share of its mean."""
     late = np.array(values[len(values) // 2 :])
-    if len(late) < 2:  # noqa: PLR2004  # two points make a line
+    if len(late) < 2:  # two points make a line
         return 0.0
     slope = float(np.polyfit(np.arange(len(late)), late, 1)[0])
     return slope * (len(late) - 1) / float(late.mean())

@@ -102,7 +102,7 @@ def vw_examples(count: int, seed: int) -> list[bytes]:
 def reward_bodies(events: list[str], seed: int) -> list[bytes]:
     """Rewards for these events, in batches, each event once."""
     coin = random.Random(seed)
-    rewards = [{"event_id": one, "value": float(coin.random() < 0.3)} for one in events]  # noqa: PLR2004
+    rewards = [{"event_id": one, "value": float(coin.random() < 0.3)} for one in events]
     return [
         json.dumps(rewards[start : start + BATCH]).encode()
         for start in range(0, len(rewards) - BATCH + 1, BATCH)

@@ -85,7 +85,7 @@ def _learner(dim: int, room: int, path: Path | None = None) -> discreet.LinUCB:
         max_pending=room,
         path=path,
     )
-    rewards = np.where(np.random.default_rng(1).random(ROWS) < 0.5, 1.0, -1.0)  # noqa: PLR2004
+    rewards = np.where(np.random.default_rng(1).random(ROWS) < 0.5, 1.0, -1.0)
     bandit.observe(_units((ROWS, dim)), rewards)
     bandit.forget(bandit.choose(_units((N_ACTIONS, dim))))  # kernels are compiled
     return bandit

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # it has no types
 
 
 @cache
 def _libraries() -> ThreadpoolController:
     """The BLAS libraries of the process; scipy's is the one that compiled code calls."""
-    import scipy.linalg  # noqa: F401, PLC0415
+    import scipy.linalg  # noqa: F401, PLC0415  # loads its library, when needed
 
     return ThreadpoolController().select(user_api="blas")
 

@@ -27,7 +27,7 @@ def transaction(connection: Any) -> Iterator[None]:  # noqa: ANN401  # of an opt
         raise
 
 
-def _roll_back(connection: Any) -> None:  # noqa: ANN401
+def _roll_back(connection: Any) -> None:  # noqa: ANN401  # psycopg is an extra
     """End a transaction that failed; a connection that cannot do that is closed."""
     if connection.closed:
         return

@@ -14,7 +14,7 @@ from discreet.features import FeatureMap
 from discreet.learner import Place, _rule
 from discreet.release import Release, policies
 from discreet.release._card import privacy_card
-from discreet.release._ranker import Deciding, fitting, rows_of
+from discreet.release._ranker import Deciding, Offer, fitting, require_policy, rows_of
 from discreet.release.ledger import Ledger
 
 _F64 = NDArray[np.float64]
@@ -100,7 +100,7 @@ class View(Deciding):
                 raise RewoundStateError(
                     "path",
                     f"holds {known} releases and this view has shown {before.release.number}: the "
-                    "learner was restored from before that. Restore the newest state and ledger",
+                    "learner was restored from an older state. Restore the newest state and ledger",
                 )
             if after.release.number == before.release.number:
                 return False
@@ -121,7 +121,7 @@ class View(Deciding):
 
     learn_many = observe = forget = forget_subject = save = choose_many = learn
 
-    def _rows(self, actions: Any, context: Mapping[str, Any] | None) -> _F64:  # noqa: ANN401
+    def _rows(self, actions: Offer, context: Mapping[str, Any] | None) -> _F64:
         choice = rows.checked_choice(self._shown.document["on_violation"])
         given = rows_of(actions, context, self._features)
         found = rows.bounded_actions(self.problem, given, choice)
@@ -175,8 +175,7 @@ def open_read_only(
         0
         >>> bandit.close()
     """
-    if policy is not None and not isinstance(policy, policies.Policy):
-        raise ParameterError("policy", "is not one; give PosteriorUCB(), UCB() or Thompson()")
+    require_policy(policy)
     shown = _reading.read(path, known_head=ledger_head)
     place = path if isinstance(path, str) and "://" in path else Path(path).absolute()
     rule = policies.settled(_rule(shown.document, policy), shown.release.mechanism)

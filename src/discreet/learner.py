@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import UnionType
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -31,7 +32,14 @@ from discreet.privacy import Guarantee, Privacy
 from discreet.problem import Problem
 from discreet.release import Release, policies
 from discreet.release._diagnosis import Diagnosis, diagnosis
-from discreet.release._offered import Some, offered, offered_in_each, picked, picked_of_each
+from discreet.release._offered import (
+    A_POLICY,
+    Some,
+    offered,
+    offered_in_each,
+    picked,
+    picked_of_each,
+)
 from discreet.release.confidence import Region
 from discreet.release.ledger import Ledger
 from discreet.release.posterior import Estimate, Posterior
@@ -39,7 +47,6 @@ from discreet.release.posterior import Estimate, Posterior
 Place = stores.Place
 
 _A_BUDGET = "Budget(epsilon=..., delta=...)"
-_A_POLICY = "PosteriorUCB(), UCB(), Thompson() or greedy()"
 
 
 @dataclass(frozen=True)
@@ -224,7 +231,7 @@ class LinUCB:
         path: Place | None,
         budget: Budget | None,
     ) -> None:
-        _require(policy, policies.Policy | None, "policy", _A_POLICY)
+        _require(policy, policies.Policy | None, "policy", A_POLICY)
         _require(budget, Budget | None, "budget", _A_BUDGET)
         curator = opening.begin(
             mechanism,
@@ -339,7 +346,7 @@ class LinUCB:
         """The `diagnosis`, for decision sets of yours instead of made-up ones.
 
         Args:
-            sets: decision sets, shape (K, d) each. What is said of them is as public as they are:
+            sets: decision sets, shape (K, d) each. A diagnosis of sets is as public as they are:
                 give sets that are nobody's, such as all actions for a made-up person.
 
         Returns:
@@ -498,7 +505,7 @@ class LinUCB:
 
         Args:
             actions: what was chosen, shape (n, d).
-            rewards: what came of it, shape (n,).
+            rewards: the reward of each, shape (n,).
             subjects: who each row is from, as for `choose`; None for those not known.
 
         Raises:
@@ -638,7 +645,7 @@ def load(
         ...     bandit.rows
         1
     """
-    _require(policy, policies.Policy | None, "policy", _A_POLICY)
+    _require(policy, policies.Policy | None, "policy", A_POLICY)
     _require(budget, Budget | None, "budget", _A_BUDGET)
     curator, document = opening.open(
         path, source=noise_source, supplied=perturbations, known_head=ledger_head
@@ -684,7 +691,7 @@ def _pairs(
     pairs: Iterable[tuple[Decision | str, float]],
 ) -> Sequence[tuple[Decision | str, float]]:
     found = list(pairs)
-    if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in found):  # noqa: PLR2004
+    if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in found):
         raise ParameterError("pairs", "must be pairs of a decision and its reward")
     return found
 
@@ -711,7 +718,7 @@ def _vector(rewards: ArrayLike) -> list[object]:
     return values
 
 
-def _require(value: object, kind: Any, parameter: str, advice: str) -> None:  # noqa: ANN401
+def _require(value: object, kind: type | UnionType, parameter: str, advice: str) -> None:
     if isinstance(value, type) or not isinstance(value, kind):
         raise ParameterError(parameter, f"is of type {type(value).__name__}; give {advice}")
 

@@ -132,7 +132,7 @@ class Guarantee:
 
     @classmethod
     def nothing(cls, reason: str) -> "Guarantee":
-        """The honest absence of a guarantee.
+        """A guarantee that promises nothing.
 
         Args:
             reason: why nothing is promised.

@@ -59,8 +59,8 @@ class Problem:
     reward_bound: float
     theta_norm: float
     mean_reward_bound: float = None  # type: ignore[assignment]  # derived below if left out
-    reward_subgaussian: float = None  # type: ignore[assignment]
-    blocks: tuple[int, ...] = None  # type: ignore[assignment]
+    reward_subgaussian: float = None  # type: ignore[assignment]  # as above
+    blocks: tuple[int, ...] = None  # type: ignore[assignment]  # as above
     reward_centre: float = 0.0
     features: str | None = None
 
@@ -107,7 +107,7 @@ class Problem:
             )
 
     @classmethod
-    def between(cls, low: float, high: float, **bounds: Any) -> Self:  # noqa: ANN401
+    def between(cls, low: float, high: float, **bounds: Any) -> Self:  # noqa: ANN401  # whatever `Problem` takes
         """A problem with rewards from ``low`` to ``high``, such as 0 and 1 for clicks.
 
         Rewards are learned from as distances to the middle, which halves the noise that a bound
@@ -203,7 +203,7 @@ class Setting:
             ParameterError: there is no horizon, and the variant needs one.
         """
         if horizon is not None:
-            return cls(problem=problem, horizon=horizon, failure_prob=failure_prob)  # type: ignore[arg-type]
+            return cls(problem=problem, horizon=horizon, failure_prob=failure_prob)  # type: ignore[arg-type]  # None means: derive it
         if not open_ended:
             raise ParameterError(
                 "horizon", "is None, but this variant is made for a known one; give a number"

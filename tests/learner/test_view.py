@@ -297,7 +297,7 @@ def test_an_older_state_with_its_ledger_is_refused_by_refresh(
     head, shown = view.ledger.head, view.release
     shutil.rmtree(place.parent)
     shutil.copytree(tmp_path / "old", place.parent)
-    with pytest.raises(RewoundStateError, match="restored from before"):
+    with pytest.raises(RewoundStateError, match="restored from an older state"):
         view.refresh()
     assert view.release is shown
     with pytest.raises(RewoundStateError, match="ledger_head"):

@@ -167,10 +167,14 @@ def test_a_load_that_is_interrupted_keeps_the_stored_policy(
         assert learner.policy == discreet.Thompson()
 
 
-def test_what_is_forgotten_is_in_no_file(tmp_path: Path) -> None:
+def test_what_is_forgotten_was_in_a_file_and_is_in_none(tmp_path: Path) -> None:
+    def files_with(numbers: bytes) -> list[str]:
+        return [place.name for place in tmp_path.iterdir() if numbers in place.read_bytes()]
+
     learner = begun(tmp_path / "state")
     action = np.array([[0.123456789, -0.567891234]])
-    learner.forget(learner.choose(action))
-    for place in tmp_path.iterdir():
-        assert action.tobytes() not in place.read_bytes(), place.name
+    decision = learner.choose(action)
+    assert files_with(action.tobytes())
+    learner.forget(decision)
+    assert not files_with(action.tobytes())
     learner.close()

@@ -102,7 +102,8 @@ def test_a_drawing_without_any_regret_is_still_a_drawing() -> None:
         drawing = regret_panels(
             [Panel(title="none", curves=(nothing,))], logarithmic=logarithmic
         )[0]  # fmt: skip
-        ET.fromstring(drawing)  # noqa: S314
+        assert {"none", "round", "pseudo-regret"} <= texts(drawing)
+        assert ("nothing" in texts(drawing)) != logarithmic
 
 
 @given(positions=st.lists(st.floats(0.0, 1.0), min_size=1, max_size=8))
@@ -162,6 +163,13 @@ def texts(drawing: str) -> set[str]:
     return {"".join(node.itertext()).strip() for node in root.iter(f"{SVG}text")}
 
 
+def points(drawing: str) -> list[ET.Element]:
+    """The markers of curves between the axes, which are drawn with a white edge."""
+    groups = ET.fromstring(drawing).iter(f"{SVG}g")  # noqa: S314  # our own
+    marks = [mark for one in groups if one.get("clip-path") for mark in one.iter(f"{SVG}use")]
+    return [mark for mark in marks if "#ffffff" in mark.get("style", "")]
+
+
 def test_a_curve_over_seeds_has_the_standard_error_of_the_mean() -> None:
     values = np.array([[1.0, 2.0], [3.0, 2.0], [5.0, 2.0]])
     curve = Curve.over_seeds("x", np.array([1.0, 2.0]), values)
@@ -202,7 +210,11 @@ def test_the_same_figure_gives_the_same_bytes_again(panel: Panel) -> None:
 def test_a_single_point_still_draws() -> None:
     curve = Curve.over_seeds("x", np.array([3.0]), np.array([[2.0]]))
     for scale in (LOGARITHMIC, PLAIN):
-        drawings([Panel(title="one", curves=(curve,))], across=scale, up=scale)
+        panel = Panel(title="one", curves=(curve,))
+        drawing = drawings([panel], across=scale, up=scale)[0]
+        assert {"one", "x"} <= texts(drawing.svg)
+        assert "At the right end: x 2" in drawing.label
+        assert points(drawing.svg)
 
 
 def test_a_ball_sets_off_the_chosen_point_and_names_its_rings() -> None:

@@ -117,8 +117,9 @@ def test_a_deferred_event_is_activated(client: Any) -> None:
 def test_an_event_id_may_have_a_slash_and_the_endpoint_one_at_its_end(url: str, key: str) -> None:
     client = personalizer(f"{url}/bandits/shop/", key)
     event = client.rank(request(event_id="a/b?c#d%e")).event_id
-    client.events.reward(event, 1.0)
-    client.events.activate(event)
+    assert event == "a/b?c#d%e"
+    assert client.events.reward(event, 1.0, raw=True).response.status_code == 204
+    assert client.events.activate(event, raw=True).response.status_code == 204
 
 
 def test_an_error_becomes_an_exception_with_its_code_and_message(client: Any) -> None:

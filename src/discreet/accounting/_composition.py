@@ -27,6 +27,18 @@ def strategy_cost(encoder: ArrayLike, *, row_cost: float, contributions: int = 1
 
     Exact if the batch of the longest column can hold all rounds of one person; an upper bound
     otherwise, for which see `group_cost`.
+
+    Args:
+        encoder: C, finite numbers, shape (noisy sums, J): a column for each batch.
+        row_cost: what one row costs in a single noisy sum, as `row_cost` says.
+        contributions: in how many rounds one person takes part, at most.
+
+    Returns:
+        The mu of all releases together.
+
+    Raises:
+        ShapeError: ``encoder`` is no matrix of finite numbers.
+        ParameterError: another number is out of range.
     """
     matrix = _matrix(encoder)
     longest = float(np.linalg.norm(matrix, axis=0).max()) * (1 + _sum_rounding(matrix))
@@ -41,6 +53,20 @@ def group_cost(
     With n_j of a person's rounds in batch j, the distance is at most row_cost sqrt(n^T |C^T C| n).
     What is returned bounds this for all n with n_j <= size of batch j and at most
     ``contributions`` in all. It is never above `strategy_cost`.
+
+    Args:
+        encoder: C, finite numbers, shape (noisy sums, J): a column for each batch.
+        row_cost: what one row costs in a single noisy sum, as `row_cost` says.
+        contributions: in how many rounds one person takes part, at most.
+        batch_sizes: how many rows each batch has, at least 1 and public, shape (J,).
+
+    Returns:
+        The mu of all releases together.
+
+    Raises:
+        ShapeError: ``encoder`` is no matrix of finite numbers, or there is not one batch size of at
+            least 1 for each of its columns.
+        ParameterError: another number is out of range.
     """
     matrix = _matrix(encoder)
     sizes = np.asarray(batch_sizes, dtype=np.float64)
@@ -81,6 +107,9 @@ def tree_cost(*, row_cost: float, depth: int, contributions: int = 1) -> float:
 
     Returns:
         The cost of all nodes together.
+
+    Raises:
+        ParameterError: a number is out of range.
     """
     return _times(row_cost, tree_length(depth=depth, contributions=contributions))
 
@@ -94,6 +123,9 @@ def tree_length(*, depth: int, contributions: int) -> float:
 
     Returns:
         The length, sqrt(m) for a single round.
+
+    Raises:
+        ParameterError: a number is out of range.
     """
     rounds = checks.count("contributions", contributions)
     squares = 0
@@ -116,6 +148,21 @@ def gaussian_node_std_gdp(
 
     For the paper's noise, one scale for the Gram matrix and the moment vector: the cost of all
     nodes at scale 1 over `gaussian_mu`. Compare `gaussian_node_std`, the paper's formula.
+
+    Args:
+        privacy: the target (epsilon, delta).
+        depth: m, the levels of the tree, as `tree_depth` says.
+        action_norm: L, the bound on the norm of an action.
+        reward_bound: B, the bound on a reward's distance from the centre.
+        neighbours: the neighbour relation, 'replacement' or 'add-remove'.
+        contributions: in how many rounds one person takes part, at most.
+
+    Returns:
+        The standard deviation of a node's noise: of the moment, and of the Gram matrix off its
+        diagonal. On the diagonal it is sqrt(2) times that.
+
+    Raises:
+        ParameterError: a number is out of range, or the relation is unknown.
     """
     one = row_cost(
         action_norm=action_norm,
@@ -130,7 +177,7 @@ def gaussian_node_std_gdp(
 
 def _matrix(encoder: ArrayLike) -> NDArray[np.float64]:
     matrix = np.asarray(encoder, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.size == 0 or not np.isfinite(matrix).all():  # noqa: PLR2004
+    if matrix.ndim != 2 or matrix.size == 0 or not np.isfinite(matrix).all():
         raise ShapeError("encoder", "must be a matrix of finite numbers, one column for each batch")
     return matrix
 

@@ -23,6 +23,16 @@ def discrete_gaussian_trace(*, draws: int, std: float) -> float:
 
     The joint probability of ``draws`` discrete Gaussians, each with a parameter of at least
     ``std``, is nowhere more than e^K times that of rounded Gaussians.
+
+    Args:
+        draws: how many draws there are in all, at most.
+        std: the smallest parameter of any of them, in steps: noise is on the whole numbers.
+
+    Returns:
+        The trace K.
+
+    Raises:
+        ParameterError: a number is out of range.
     """
     checks.count("draws", draws)
     return upwards(draws / (24 * checks.positive("std", std) ** 2))
@@ -34,11 +44,22 @@ def discrete_gaussian_mu(privacy: Privacy, *, draws: int, std: float) -> float:
 
     For whole-number shifts of ``draws`` discrete Gaussians with parameters of at least ``std``,
     adaptively: the better of zCDP, mu^2/2 <= z, and of GDP at (eps - K, e^-K (delta - e^eps K)).
+
+    Args:
+        privacy: the target (epsilon, delta).
+        draws: how many draws there are in all, at most.
+        std: the smallest parameter of any of them, in steps: noise is on the whole numbers.
+
+    Returns:
+        The distance between neighbours over all draws, each entry divided by its draw's parameter.
+
+    Raises:
+        ParameterError: a number is out of range.
     """
     concentrated = math.nextafter(math.sqrt(2 * zcdp_parameter(privacy)) * (1 - 1e-15), 0.0)
     trace = discrete_gaussian_trace(draws=draws, std=std)
     epsilon = math.nextafter(privacy.epsilon - trace, -math.inf)
-    lost = upwards(math.exp(privacy.epsilon) * trace) if privacy.epsilon < 700 else math.inf  # noqa: PLR2004
+    lost = upwards(math.exp(privacy.epsilon) * trace) if privacy.epsilon < 700 else math.inf
     delta = (privacy.delta - lost) * math.exp(-trace) * (1 - 1e-15)
     if epsilon < 0 or delta <= 0:
         return concentrated

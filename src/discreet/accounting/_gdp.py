@@ -30,6 +30,16 @@ def gaussian_delta(*, epsilon: float, mu: float) -> float:
     delta = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu). What is returned is never less than
     this (so never 0), also where the two terms nearly cancel. It is more by 2e-11 of it at most,
     unless epsilon is so large (beyond 1e5) that the arguments themselves round.
+
+    Args:
+        epsilon: at least 0.
+        mu: above 0.
+
+    Returns:
+        The delta, above 0 and at most 1.
+
+    Raises:
+        ParameterError: a number is out of range.
     """
     epsilon, mu = checks.at_least("epsilon", epsilon, 0.0), checks.positive("mu", mu)
     # The formula falls in eps/mu - mu/2 at a fixed mu, so rounding that down is safe.
@@ -63,13 +73,30 @@ def gaussian_mu(privacy: Privacy) -> float:
     """The largest mu such that every mu-GDP mechanism is (epsilon, delta)-DP.
 
     Rounded down: the exact delta of the result is below the target's.
+
+    Args:
+        privacy: the target (epsilon, delta).
+
+    Returns:
+        The mu, above 0.
     """
     epsilon, delta = privacy.epsilon, privacy.delta
     return last_true(lambda mu: gaussian_delta(epsilon=epsilon, mu=mu) <= delta)
 
 
 def gaussian_epsilon(*, delta: float, mu: float) -> float:
-    """The smallest epsilon such that every mu-GDP mechanism is (epsilon, delta)-DP, rounded up."""
+    """The smallest epsilon such that every mu-GDP mechanism is (epsilon, delta)-DP, rounded up.
+
+    Args:
+        delta: strictly between 0 and 1.
+        mu: from 1e-50 to 1e50.
+
+    Returns:
+        The epsilon, at least 0.
+
+    Raises:
+        ParameterError: a number is out of range.
+    """
     delta, mu = checks.probability("delta", delta), checks.magnitude("mu", mu)
     if gaussian_delta(epsilon=0.0, mu=mu) <= delta:
         return 0.0

@@ -12,7 +12,14 @@ from discreet.privacy import Privacy
 
 
 def paper_gaussian_mu(privacy: Privacy) -> float:
-    """The mu at which the paper's Gaussian calibration runs, epsilon / (4 ln(4/delta)) (E4)."""
+    """The mu at which the paper's Gaussian calibration runs, epsilon / (4 ln(4/delta)) (E4).
+
+    Args:
+        privacy: the target (epsilon, delta).
+
+    Returns:
+        The mu. It is more than the target allows if epsilon is very large; see `gaussian_node_std`.
+    """
     return privacy.epsilon / (4 * math.log(4 / privacy.delta))
 
 
@@ -24,6 +31,18 @@ def gaussian_node_std(*, privacy: Privacy, depth: int, row_norm: float) -> float
     that norm over sqrt(2), so L~^2 (E1). Over m nodes the releases are mu-GDP with
     mu = epsilon / (4 ln(4/delta)). The formula is generous for all but very large epsilon, where
     it fails; there it is refused.
+
+    Args:
+        privacy: the target (epsilon, delta).
+        depth: m, the levels of the tree, as `tree_depth` says.
+        row_norm: L~, the bound on the norm of a row, an action with its reward.
+
+    Returns:
+        The standard deviation of a node's noise: of the moment, and of the Gram matrix off its
+        diagonal. On the diagonal it is sqrt(2) times that.
+
+    Raises:
+        ParameterError: epsilon is so large that the formula is not private.
     """
     mu = paper_gaussian_mu(privacy)
     if gaussian_delta(epsilon=privacy.epsilon, mu=mu) > privacy.delta:
@@ -44,6 +63,17 @@ def wishart_node_dof(*, privacy: Privacy, depth: int, dim: int) -> int:
     by thm:wishart-cont-dp, which needs eps0 < 1 and delta0 < 1/e. The m nodes compose to
     (eps, delta) by Kairouz, Oh & Viswanath (2015) if m eps0 tanh(eps0/2) <= eps/2. Both hold
     for all but large epsilon; there the calibration is refused.
+
+    Args:
+        privacy: the target (epsilon, delta).
+        depth: m, the levels of the tree, as `tree_depth` says.
+        dim: d, the number of features of an action.
+
+    Returns:
+        The degrees of freedom k. The noise's scale is the square of the bound on a row's norm.
+
+    Raises:
+        ParameterError: epsilon or delta is larger than the mechanism is proven for.
     """
     log_term = math.log(2 / privacy.delta)
     node_epsilon = privacy.epsilon / math.sqrt(8 * depth * log_term)

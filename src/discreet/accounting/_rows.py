@@ -32,7 +32,17 @@ class Neighbours(StrEnum):
 
     @classmethod
     def named(cls, name: str) -> "Neighbours":
-        """The relation of this name."""
+        """The relation of this name.
+
+        Args:
+            name: 'replacement' or 'add-remove'.
+
+        Returns:
+            The relation.
+
+        Raises:
+            ParameterError: there is none of this name.
+        """
         if name not in list(cls):
             raise ParameterError(
                 "neighbours", f"is {name!r}; give one of {', '.join(map(repr, map(str, cls)))}"
@@ -41,7 +51,12 @@ class Neighbours(StrEnum):
 
 
 class RowScales(NamedTuple):
-    """Standard deviations of the noise on the Gram matrix (off its diagonal) and the moment."""
+    """Standard deviations of the noise on the Gram matrix and on the moment.
+
+    Attributes:
+        gram_std: s_G, of the Gram matrix off its diagonal.
+        moment_std: s_u, of the moment.
+    """
 
     gram_std: float
     moment_std: float
@@ -61,6 +76,19 @@ def row_cost(
     replacement costs L^2/s_G + B^2 s_G/s_u^2 if s_u >= (B/L) s_G, and 2 L B/s_u otherwise;
     add-remove costs sqrt(L^4/(2 s_G^2) + L^2 B^2/s_u^2). Both are reached by some pair of rows,
     replacement in two or more dimensions; in one dimension it may cost less.
+
+    Args:
+        action_norm: L, the bound on the norm of an action.
+        reward_bound: B, the bound on a reward's distance from the centre.
+        gram_std: s_G, the standard deviation of the Gram matrix's noise off its diagonal.
+        moment_std: s_u, the standard deviation of the moment's noise.
+        neighbours: the neighbour relation, 'replacement' or 'add-remove'.
+
+    Returns:
+        mu_1.
+
+    Raises:
+        ParameterError: a number is out of range, or the relation is unknown.
     """
     checks.positive("gram_std", gram_std)
     checks.positive("moment_std", moment_std)
@@ -85,6 +113,18 @@ def row_scales(
     Of all such pairs the one with the least s_u^2 + 2 S^2 s_G^2, the bound on the variance, in any
     direction, of the noise in u - G theta for a theta of norm up to S = ``theta_norm``; or the
     pair with a given ``ratio`` s_u / s_G.
+
+    Args:
+        problem: the stated bounds.
+        mu_one: what one row may cost in one sum.
+        neighbours: the neighbour relation, 'replacement' or 'add-remove'.
+        ratio: s_u / s_G; None for the best, `best_ratio`.
+
+    Returns:
+        s_G and s_u.
+
+    Raises:
+        ParameterError: a number is out of range, or the relation is unknown.
     """
     checks.magnitude("mu_one", mu_one)
     if ratio is None:
@@ -117,6 +157,9 @@ def reward_cost(
 
     Returns:
         mu_1.
+
+    Raises:
+        ParameterError: a number is out of range, or the relation is unknown.
     """
     farthest = 1.0 if Neighbours.named(neighbours) is Neighbours.ADD_REMOVE else 2.0
     moved = checks.magnitude("action_norm", action_norm) * (
@@ -137,6 +180,9 @@ def reward_std(
 
     Returns:
         s_u, the standard deviation.
+
+    Raises:
+        ParameterError: a number is out of range, or the relation is unknown.
     """
     checks.magnitude("mu_one", mu_one)
     bounds = {"action_norm": problem.action_norm, "reward_bound": problem.reward_bound}
@@ -149,6 +195,16 @@ def best_ratio(problem: Problem, *, neighbours: str = Neighbours.REPLACEMENT) ->
 
     With q = L S / B: (B/L) sqrt((1 + sqrt(1 + 16 q^2)) / 2) under replacement, the positive root
     of L^2 a^2 - B^2 a - 4 B^2 S^2 = 0 for a = ratio^2; sqrt(2 B S / L) under add-remove.
+
+    Args:
+        problem: the stated bounds, L, B and S among them.
+        neighbours: the neighbour relation, 'replacement' or 'add-remove'.
+
+    Returns:
+        s_u / s_G.
+
+    Raises:
+        ParameterError: the relation is unknown.
     """
     slope = problem.reward_bound / problem.action_norm
     if Neighbours.named(neighbours) is Neighbours.ADD_REMOVE:

@@ -8,7 +8,14 @@ ROUNDING = 1e-14
 
 
 def upwards(number: float) -> float:
-    """A little more than a positive result of a few rounded operations."""
+    """A little more than a positive result of a few rounded operations.
+
+    Args:
+        number: the result, at least 0.
+
+    Returns:
+        A number above the exact result, larger than ``number`` by about 1e-14 of it.
+    """
     return math.nextafter(number * (1 + ROUNDING), math.inf)
 
 

@@ -20,6 +20,15 @@ def composed_mu(mus: Iterable[float]) -> float:
     """The mu of several Gaussian mechanisms together, the root of the sum of squares, rounded up.
 
     0 without any.
+
+    Args:
+        mus: of each mechanism, from 1e-50 to 1e50.
+
+    Returns:
+        The mu of all together.
+
+    Raises:
+        ParameterError: one of them is out of range.
     """
     known = [checks.magnitude("mus", mu) for mu in mus]
     return upwards(math.hypot(*known)) if known else 0.0
@@ -29,6 +38,17 @@ def traced_delta(*, epsilon: float, mu: float, trace: float) -> float:
     """The delta of discrete Gaussian noise of cost mu with trace K, rounded up.
 
     e^K delta_mu(eps - K) + e^eps K, by `gaussian_delta`; see `discrete_gaussian_trace`.
+
+    Args:
+        epsilon: at least 0.
+        mu: the cost, above 0.
+        trace: K, of all draws together, at least 0.
+
+    Returns:
+        The delta, at most 1.
+
+    Raises:
+        ParameterError: a number is out of range.
     """
     epsilon, trace = (
         checks.at_least("epsilon", epsilon, 0.0),
@@ -52,6 +72,9 @@ def traced_mu(privacy: Privacy, *, trace: float) -> float:
 
     Returns:
         The mu; 0 if the trace alone is beyond the target.
+
+    Raises:
+        ParameterError: ``trace`` is below 0.
     """
     if checks.at_least("trace", trace, 0.0) == 0.0:
         return gaussian_mu(privacy)
@@ -70,6 +93,13 @@ def group_of_two(*, epsilon: float, delta: float) -> tuple[float, float]:
     """What (epsilon, delta) becomes if two rows differ instead of one: both rounded up.
 
     (2 eps, (1 + e^eps) delta), group privacy; an infinite delta where e^eps is beyond counting.
+
+    Args:
+        epsilon: of the guarantee where one row differs, at least 0.
+        delta: of the same guarantee.
+
+    Returns:
+        (epsilon, delta) if two rows differ.
     """
     if epsilon > _LARGEST_EXPONENT:
         return 2 * epsilon, math.inf

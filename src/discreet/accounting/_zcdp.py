@@ -16,7 +16,17 @@ _LOWEST_ORDER = 1e-300  # minus 1; here delta is 1
 
 
 def zcdp_of_gdp(mu: float) -> float:
-    """The zCDP parameter of a mu-GDP mechanism, mu^2/2, rounded up."""
+    """The zCDP parameter of a mu-GDP mechanism, mu^2/2, rounded up.
+
+    Args:
+        mu: from 1e-50 to 1e50.
+
+    Returns:
+        The zCDP parameter z.
+
+    Raises:
+        ParameterError: ``mu`` is out of range.
+    """
     return upwards(checks.magnitude("mu", mu) ** 2 / 2)
 
 
@@ -25,6 +35,16 @@ def zcdp_delta(*, zcdp: float, epsilon: float) -> float:
 
     Canonne, Kamath & Steinke (2020), proposition 12: the least over orders a > 1 of
     e^((a-1)(a z - eps)) (1 - 1/a)^a / (a - 1).
+
+    Args:
+        zcdp: z, from 1e-50 to 1e50.
+        epsilon: at least 0.
+
+    Returns:
+        The delta, above 0 and at most 1.
+
+    Raises:
+        ParameterError: a number is out of range.
     """
     zcdp = checks.magnitude("zcdp", zcdp)
     epsilon = checks.at_least("epsilon", epsilon, 0.0)
@@ -52,7 +72,18 @@ def _log_delta(zcdp: float, epsilon: float, b: float) -> float:
 
 
 def zcdp_epsilon(*, zcdp: float, delta: float) -> float:
-    """The smallest epsilon that `zcdp_delta` allows at this delta, rounded up."""
+    """The smallest epsilon that `zcdp_delta` allows at this delta, rounded up.
+
+    Args:
+        zcdp: z, from 1e-50 to 1e50.
+        delta: strictly between 0 and 1.
+
+    Returns:
+        The epsilon, at least 0.
+
+    Raises:
+        ParameterError: a number is out of range.
+    """
     delta = checks.probability("delta", delta)
     if zcdp_delta(zcdp=zcdp, epsilon=0.0) <= delta:
         return 0.0
@@ -60,6 +91,13 @@ def zcdp_epsilon(*, zcdp: float, delta: float) -> float:
 
 
 def zcdp_parameter(privacy: Privacy) -> float:
-    """The largest z such that `zcdp_delta` keeps the target, rounded down."""
+    """The largest z such that `zcdp_delta` keeps the target, rounded down.
+
+    Args:
+        privacy: the target (epsilon, delta).
+
+    Returns:
+        z, above 0.
+    """
     epsilon, delta = privacy.epsilon, privacy.delta
     return last_true(lambda zcdp: zcdp_delta(zcdp=zcdp, epsilon=epsilon) <= delta)

@@ -44,7 +44,7 @@ class ArmTarget:
     """What is attacked, the effort, and the trials that attacks share."""
 
     def __init__(self, make: Make, effort: Effort, *, delta: float) -> None:
-        """Nothing is played yet."""
+        """Store the settings; trials are run when first asked for."""
         self.make = make
         self.effort = effort
         self.delta = delta

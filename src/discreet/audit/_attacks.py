@@ -48,7 +48,7 @@ class Target:
     """What is attacked, the effort, and the trials that attacks share."""
 
     def __init__(self, makers: trials.Makers, effort: trials.Effort, *, delta: float) -> None:
-        """Nothing is played yet."""
+        """Store the settings; trials are run when first asked for."""
         self.makers = makers
         self.effort = effort
         self.delta = delta
@@ -234,7 +234,7 @@ def crowding(target: Target) -> EpsilonBound:
 
 
 def forgetting(target: Target) -> EpsilonBound:
-    """The same, and the person asks to be forgotten after each row: none may count again."""
+    """As `crowding`, but the person asks to be forgotten after each row: none may count again."""
     return _through(target, trials.forgotten_each_time, times_too_many=_CROWD)
 
 

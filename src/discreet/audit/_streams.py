@@ -85,7 +85,7 @@ def view(gram: F64, moment: F64) -> F64:
 
 
 def zeros(dim: int) -> PlayedRow:
-    """The row of somebody who stayed away."""
+    """A row of zeros: what a person contributes who takes no part."""
     return PlayedRow(np.zeros(dim), 0.0)
 
 

@@ -54,10 +54,22 @@ class AuditedLearner(Protocol):
         """What everybody may see."""
 
     def choose(self, actions: ArrayLike) -> Decision:
-        """Pick one action."""
+        """Pick one action.
+
+        Args:
+            actions: the decision set, shape (K, d), an action a row.
+
+        Returns:
+            The decision, which waits for its reward.
+        """
 
     def learn(self, decision: Decision, reward: float) -> None:
-        """Take in a reward."""
+        """Take in a reward.
+
+        Args:
+            decision: what `choose` gave.
+            reward: what came of it, as `LinUCB.learn` takes it.
+        """
 
 
 @runtime_checkable
@@ -68,7 +80,7 @@ class StoredLearner(AuditedLearner, Protocol):
         """Store it there from now on."""
 
     def close(self) -> None:
-        """Give the files up."""
+        """Close the files, so that they can be opened again."""
 
 
 @runtime_checkable
@@ -160,7 +172,7 @@ def as_one_person(learner: AuditedLearner, part: Part) -> None:
 
 
 def forgotten_each_time(learner: AuditedLearner, part: Part) -> None:
-    """The same, one by one, and the person asks to be forgotten after each of their rows."""
+    """As `as_one_person`, row by row: the person asks to be forgotten after each of theirs."""
     for row in part:
         as_one_person(learner, [row])
         if row[0].any():
@@ -264,7 +276,7 @@ def played_coins(make: Make, pair: RowPair, times: tuple[int, ...], effort: Effo
 
 
 def _many_coins(make: Make, pair: RowPair, times: tuple[int, ...], runs: int) -> CoinTrials:
-    coins = np.random.default_rng().random((runs, len(times))) < 0.5  # noqa: PLR2004
+    coins = np.random.default_rng().random((runs, len(times))) < 0.5
     shown = np.empty((runs, 1 + len(times), pair.difference.size))
     for run in range(runs):
         _play(make(), coin_stream(pair.one.action.size, pair, times, coins[run]), shown[run])

@@ -87,12 +87,12 @@ class Budget:
 
     @property
     def epsilon(self) -> float:
-        """For everything together."""
+        """The epsilon of everything together."""
         return self._rule.total.epsilon
 
     @property
     def delta(self) -> float:
-        """For everything together."""
+        """The delta of everything together."""
         return self._rule.total.delta
 
     @property

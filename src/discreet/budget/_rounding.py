@@ -1,4 +1,4 @@
-"""Sums, differences and digits that are rounded against whoever spends."""
+"""Sums, differences and digits, rounded so that a budget is never overspent."""
 
 import math
 from collections.abc import Callable

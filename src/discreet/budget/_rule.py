@@ -83,7 +83,7 @@ class Rule:
         return item.epsilon, item.delta
 
     def fits(self, items: Items) -> bool:
-        """The rule."""
+        """Whether items fit into the budget: all four sums are within their bounds."""
         mu, trace = self._gaussian_sums(items)
         epsilon, delta = self._other_sums(items)
         gaussian = mu <= self.most_mu and trace <= self.most_trace

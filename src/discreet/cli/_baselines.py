@@ -76,7 +76,7 @@ def baseline_rule(
         if value is None and not (row.pure and parameter == "delta"):
             raise ParameterError(parameter, f"is missing; baseline {name!r} needs it")
     unused = 0.5 if delta is None else delta
-    target = Privacy(epsilon=epsilon, delta=unused, protects=row.protects)  # type: ignore[arg-type]
+    target = Privacy(epsilon=epsilon, delta=unused, protects=row.protects)  # type: ignore[arg-type]  # what is missing was refused
     return linear_rule(name, problem=environment.problem, horizon=horizon, privacy=target)
 
 

@@ -3,12 +3,15 @@
 import os
 import sys
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from discreet._checks import count
 from discreet.cli import _console as console
 from discreet.cli._options import OPEN
 from discreet.errors import ParameterError
+
+if TYPE_CHECKING:
+    from discreet.privacy import Privacy
 
 _CALIBRATIONS = {"exact": "gdp"}  # another name for one
 
@@ -44,13 +47,13 @@ def rounds(horizon: int | str) -> int | None:
 
 
 def privacy(
-    row: Any,  # noqa: ANN401
+    row: Any,  # noqa: ANN401  # a row of the table
     epsilon: float | None,
     delta: float | None,
     contributions: int,
     neighbours: str,
     protects: str,
-) -> Any:  # noqa: ANN401
+) -> "Privacy | None":
     """The target; a variant that promises nothing ignores it, so that sweeps can pass it."""
     from discreet.privacy import Privacy
 
@@ -70,7 +73,7 @@ def privacy(
     return target if row.private else None
 
 
-def policy(mechanism: Any, name: str | None, **numbers: float | None) -> Any:  # noqa: ANN401
+def policy(mechanism: Any, name: str | None, **numbers: float | None) -> Any:  # noqa: ANN401  # any rule
     """The policy of a name, or a mechanism's own, with the numbers that were given.
 
     Args:
@@ -130,7 +133,7 @@ def require_memory(options: str, numbers: int) -> None:
         )
 
 
-def one_of(parameter: str, name: str, table: dict[str, Any]) -> Any:  # noqa: ANN401
+def one_of(parameter: str, name: str, table: dict[str, Any]) -> Any:  # noqa: ANN401  # any entry
     """The entry of that name, or an error that lists the names."""
     if name not in table:
         raise ParameterError(parameter, f"is {name!r}; give one of {', '.join(table)}")

@@ -84,7 +84,7 @@ def audit(
 
     target = Privacy(
         epsilon=epsilon,  # type: ignore[arg-type]  # they have defaults here
-        delta=delta,  # type: ignore[arg-type]
+        delta=delta,  # type: ignore[arg-type]  # as above
         contributions_per_user=contributions,
         neighbours=neighbours,
         protects=protects,

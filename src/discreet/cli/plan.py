@@ -91,7 +91,7 @@ def plan(
         reward_bound=reward_bound,
         theta_norm=theta_norm,
         mean_reward_bound=mean_reward_bound,  # type: ignore[arg-type]  # None means: derive it
-        reward_subgaussian=reward_subgaussian,  # type: ignore[arg-type]
+        reward_subgaussian=reward_subgaussian,  # type: ignore[arg-type]  # as above
     )
     row = shared.variant(variant, calibration=calibration, tree=tree, shift=shift, rho_min=rho_min)
     rounds = shared.rounds(horizon)
@@ -135,7 +135,7 @@ def plan(
 
 
 def _outlook(rows: int | None, actions: int) -> str:
-    """What half_gain_rows means."""
+    """A sentence about ``half_gain_rows``: how many rows learning takes."""
     needed = "more than 10^12 rows" if rows is None else f"about {rows:,} rows"
     return (
         f"It takes {needed} until choices among {actions} actions gain half of what the best "

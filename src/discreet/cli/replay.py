@@ -135,7 +135,7 @@ def replay(
         raise ParameterError("value-epsilon", "and --value-delta go together; give both, or none")
     value_privacy = None
     if value_epsilon is not None and value_delta is not None:
-        value_privacy = Privacy(epsilon=value_epsilon, delta=value_delta, **shared)  # type: ignore[arg-type]
+        value_privacy = Privacy(epsilon=value_epsilon, delta=value_delta, **shared)  # type: ignore[arg-type]  # `shared` has values of two types
     with console.progress(100) as on_percent:
 
         def on_progress(share: float) -> None:
@@ -144,7 +144,7 @@ def replay(
 
         found = replayed(
             Log(path=log, action=action, reward=reward, propensity=propensity, subject=subject),
-            privacy=Privacy(epsilon=epsilon, delta=delta, protects=protects, **shared),  # type: ignore[arg-type]
+            privacy=Privacy(epsilon=epsilon, delta=delta, protects=protects, **shared),  # type: ignore[arg-type]  # `shared` has values of two types
             features=None if features is None else _map(features),
             actions=None if actions is None else _actions(actions),
             low=reward_low,

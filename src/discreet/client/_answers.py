@@ -56,7 +56,7 @@ class Ranking(_Read):
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Self:
-        """As for all answers."""
+        """An answer, from the JSON that the service sent."""
         return cls(
             event_id=document["event_id"],
             action_id=document["action_id"],

@@ -342,10 +342,10 @@ def _path(*parts: str) -> str:
 
 
 def _each(read: Callable[[Any], _T]) -> Callable[[Any], list[_T]]:
-    """Read a list."""
+    """A reader of lists, made of a reader of one item."""
     return lambda found: [read(one) for one in found]
 
 
 def _below(key: str, read: Callable[[Any], _T]) -> Callable[[Any], _T]:
-    """Read what an object holds under one key."""
+    """A reader of what an object holds under one key."""
     return lambda found: read(found[key])

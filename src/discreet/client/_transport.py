@@ -75,7 +75,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What came back."""
+    """An HTTP answer as it came."""
 
     status: int
     content: bytes
@@ -159,7 +159,7 @@ class Transport:
                 code=_NO_CONNECTION,
             )
             return None, failure, request.repeatable or not sent[0]
-        if answer.status < 300:  # noqa: PLR2004  # HTTP's own number
+        if answer.status < 300:  # HTTP's own number
             return answer, None, False
         again = answer.status in _NOT_DONE or (request.repeatable and answer.status in _IN_BETWEEN)
         return answer, _refusal(request.name, answer), again

@@ -29,7 +29,7 @@ def encode(array: NDArray[Any]) -> dict[str, Any]:
 
 def decode(entry: Any) -> NDArray[Any]:  # noqa: ANN401  # whatever a file holds
     """The array again; ValueError if there is none such, or one that is not finite."""
-    if not isinstance(entry, dict) or len(entry) != 2:  # noqa: PLR2004  # shape and numbers
+    if not isinstance(entry, dict) or len(entry) != 2:  # shape and numbers
         raise ValueError("not an array")
     shape = _shape(entry["shape"])
     ((kind, numbers),) = ((name, part) for name, part in entry.items() if name != "shape")

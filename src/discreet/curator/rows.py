@@ -69,7 +69,7 @@ def bounded_actions(problem: Problem, actions: ArrayLike, on_violation: OnViolat
         raise EmptyDecisionSetError(
             "actions", f"is empty; give a (K, {problem.dim}) array with at least one action"
         )
-    if rows.ndim != 2 or rows.shape[1] != problem.dim:  # noqa: PLR2004
+    if rows.ndim != 2 or rows.shape[1] != problem.dim:
         raise ShapeError(
             "actions", f"has shape {rows.shape}; give a (K, {problem.dim}) array, an action a row"
         )
@@ -137,7 +137,7 @@ def _is_plain_set(actions: ArrayLike, dim: int) -> bool:
     return (
         type(actions) is np.ndarray
         and actions.dtype == _FLOAT64
-        and actions.ndim == 2  # noqa: PLR2004
+        and actions.ndim == 2
         and actions.shape[1] == dim
         and len(actions) > 0
     )

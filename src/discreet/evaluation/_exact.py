@@ -297,7 +297,7 @@ class Values:
         never logged, has a reward from 0 to 1. Both means are bounded by empirical Bernstein.
         """
         clip, log = self._log.clip, self._log
-        if clip is None or self._tally.people is not None or self.rows < 2:  # noqa: PLR2004
+        if clip is None or self._tally.people is not None or self.rows < 2:
             return None
         places = [self._tally.column(policy, 0), self._tally.column(policy, 1)]
         means = self._tally.moments.means[places]
@@ -380,6 +380,7 @@ def accept(
 
     Raises:
         OutOfBoundsError: A target is more than ``ceiling`` times its propensity.
+        ParameterError: ``ceiling`` is out of range, or ``generator`` is no generator.
         DiscreetError: Something else is wrong with what was given.
     """
     ceiling = checks.magnitude("ceiling", ceiling)

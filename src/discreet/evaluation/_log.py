@@ -1,4 +1,4 @@
-"""Logged rounds at the door: a chunk of a caller's arrays, checked, as rewards and weights.
+"""Checks of a chunk of logged rounds, and what is kept of it: rewards and weights.
 
 What passes has rewards in 0 ... 1 (scaled from the stated bounds) and weights of at least 0, one
 row for each logged round. A row's numbers depend on that row alone. Messages say what is wrong,
@@ -86,7 +86,7 @@ class Log:
         clip: float | None,
         on_violation: str,
     ) -> "Log":
-        """The same, checked."""
+        """A `Log` with these settings, after checking them."""
         low, high = checks.finite("low", low), checks.finite("high", high)
         if not low < high:
             raise ParameterError("high", "is not above low; give bounds with low < high")
@@ -174,7 +174,7 @@ class Log:
             raise ParameterError(
                 parameter,
                 f"has other names than the policies; give exactly {expected}"
-                + (" and so on" if len(self.policies) > 5 else ""),  # noqa: PLR2004
+                + (" and so on" if len(self.policies) > 5 else ""),
             )
         return {name: given[name] for name in self.policies}
 
@@ -196,9 +196,9 @@ class Log:
         if predictions is None:
             return None, None
         found = numbers("predictions", predictions)
-        if found.ndim != 2 or found.shape[0] != rows:  # noqa: PLR2004
+        if found.ndim != 2 or found.shape[0] != rows:
             raise ShapeError("predictions", f"has shape {found.shape}; give ({rows}, K)")
-        if chosen is None or any(table.ndim != 2 for table in tables):  # noqa: PLR2004
+        if chosen is None or any(table.ndim != 2 for table in tables):
             raise ParameterError(
                 "predictions",
                 "need the logged actions, and targets of shape (n, K) or (1, K) for each policy",
@@ -278,7 +278,7 @@ def _probabilities(parameter: str, found: F64) -> F64:
 def _target(values: ArrayLike, rows: int) -> F64:
     """A policy's probabilities: of logged actions, (n,), or of all actions, (n, K) or (1, K)."""
     found = numbers("targets", values)
-    if found.ndim != 2:  # noqa: PLR2004
+    if found.ndim != 2:
         return _probabilities("targets", _column("targets", found, rows))
     if found.shape[0] not in {1, rows} or found.shape[1] == 0:
         raise ShapeError(

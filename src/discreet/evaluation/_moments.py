@@ -67,7 +67,7 @@ class PersonSums:
 
     @property
     def people(self) -> int:
-        """How many there were."""
+        """How many people there were."""
         return len(self._places)
 
     @property
@@ -77,7 +77,7 @@ class PersonSums:
 
     @property
     def names(self) -> list[int | str]:
-        """Who they were."""
+        """The names of all people, in the order of `sums`."""
         return list(self._places)
 
     def fitting(self, names: list[int | str]) -> None:

@@ -1,4 +1,4 @@
-"""The raw sums of a private value, and the only door through which they leave: with noise.
+"""The raw sums of a private value, and the only way for them to leave: with noise.
 
 Formal guarantee: neighbours are two logs that differ in up to ``contributions_per_user`` rows of
 one person, replaced by any others or turned into zeros (`Privacy.neighbours`); the number of rows

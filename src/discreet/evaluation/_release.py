@@ -64,7 +64,7 @@ class _Means(NamedTuple):
         square_weight = max(square_weight, 0.0)
         square_value = min(max(square_value, -square_weight), square_weight)
         noise = tuple(unit * std for unit, std in zip(units, law.stds, strict=True))
-        return cls(value, weight, square_value, square_weight, noise)  # type: ignore[arg-type]
+        return cls(value, weight, square_value, square_weight, noise)  # type: ignore[arg-type]  # four of them
 
 
 def values(

@@ -15,7 +15,7 @@ An experiment is one declarative module that ends in an `Experiment`. To add one
 The command line, the runner, the folder of a run, its report and the contract tests then know it.
 
 `_reproduce` is one call of ``discreet reproduce``: it runs cells (`_run`), keeps them (`_folder`),
-and writes what came of it (`_report`). `_experiment` and `_claims` are the words that all of them
+and writes a report (`_report`). `_experiment` and `_claims` are the words that all of them
 share. `_demo` shows the variants experiment in ``discreet demo``. Nothing here touches a person's
 data.
 """

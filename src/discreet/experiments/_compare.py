@@ -118,7 +118,7 @@ def _cells(sizes: CompareSizes) -> Iterator[Contest]:
 
 
 def _told(who: Contestant, target: CompareTarget) -> tuple[float | None, float | None]:
-    """What of a target a learner is told: nothing, or epsilon, or both."""
+    """Which parts of a target a learner gets: neither, epsilon alone, or both."""
     if not who.private:
         return None, None
     return target.epsilon, None if who.pure else target.delta

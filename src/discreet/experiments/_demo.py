@@ -192,7 +192,7 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True)
 class DemoResult:
-    """What was played, and what came of it."""
+    """What was played, and the results."""
 
     sizes: VariantsSizes
     comparisons: tuple[Comparison, ...]
@@ -237,7 +237,10 @@ def run(
     on_step: Callable[[int], None] | None = None,
     sizes: VariantsSizes = variants.DEMO,
 ) -> DemoResult:
-    """Play all of it on ``jobs`` processes; ``on_step`` hears the number of runs done."""
+    """Play all of it on ``jobs`` processes.
+
+    ``on_step`` is called with the number of finished runs.
+    """
     started, clock = datetime.now(UTC), time.perf_counter()
     kept = running.InMemory()
     with running.BACKENDS["loky"](checks.count("jobs", jobs), None) as workers:

@@ -207,7 +207,7 @@ def _closed_form(results: Results) -> Claim:
         source="discreet.theory.standard_dp_regret",
         measured=f"largest relative difference of {len(errors)} runs: {max(errors):.2%}",
         published="",
-        verdict=only_if(enough, Verdict.HOLDS if max(errors) <= 0.01 else Verdict.FAILS),  # noqa: PLR2004
+        verdict=only_if(enough, Verdict.HOLDS if max(errors) <= 0.01 else Verdict.FAILS),
         rule="every run is within 1 % (more than 5 standard deviations at a million rounds)",
     )
 

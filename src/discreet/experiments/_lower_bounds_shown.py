@@ -85,7 +85,7 @@ def _added(found: dict[Key, Tally], own: list[Tally], baseline: str) -> F64:
 def fitted(found: dict[Key, Tally], learner: str, gap: float) -> Fit | None:
     """The fit for one learner and gap; None if fewer than three settings can be used."""
     own = _own(found, learner, gap)
-    if len(own) < 3:  # noqa: PLR2004
+    if len(own) < 3:
         return None
     size = np.array([one.size for one in own])
     added = _added(found, own, NOISELESS[learner])

@@ -36,12 +36,15 @@ class PosteriorDraws(RidgePlay):
 
     @property
     def guarantee(self) -> Guarantee:
-        """None."""
+        """None: this rule promises no privacy."""
         return Guarantee.nothing("sums are exact, and choices are made from them")
 
     @property
     def compiled(self) -> kernels.RidgeSpec:
-        """The same for the kernels. What belongs to upper confidence bounds is not used."""
+        """This rule as arguments of the compiled kernels.
+
+        What belongs to upper confidence bounds is not used.
+        """
         problem = self.problem
         return kernels.RidgeSpec(
             kind=kernels.BATCHES,

@@ -109,7 +109,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What came of it.
+    """The verdicts and files of a run.
 
     Attributes:
         claims: by experiment.
@@ -176,7 +176,7 @@ class Steps:
 def reproduce(request: Request, *, on_cell: Callable[[int], None] | None = None) -> Findings:
     """Run, judge, write. Cells that the folder has already are not run again.
 
-    ``on_cell`` hears the number of finished cells.
+    ``on_cell`` is called with the number of finished cells.
     """
     plan = request.plan()
     with folder.opened(request.out, plan) as kept:

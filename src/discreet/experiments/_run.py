@@ -95,7 +95,7 @@ def ray(jobs: int, address: str | None) -> Iterator[Workers]:
     """A Ray cluster: the one at an address, or a local one of so many processes."""
     try:
         import ray as cluster  # noqa: PLC0415  # an extra
-        from ray.util.joblib.ray_backend import RayBackend  # noqa: PLC0415
+        from ray.util.joblib.ray_backend import RayBackend  # noqa: PLC0415  # as above
     except ImportError:
         raise _not_installed("ray") from None
     options: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
@@ -228,7 +228,7 @@ def _run_once(
 
 @contextmanager
 def _quietly_closing(outcomes: Any) -> Iterator[Any]:  # noqa: ANN401  # joblib ships no types
-    """Whoever leaves early knows it; joblib need not warn."""
+    """Close the outcomes at the end, without joblib's warning about tasks that were not run."""
     try:
         yield outcomes
     finally:

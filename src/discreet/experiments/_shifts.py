@@ -139,10 +139,10 @@ def _line(results: Results, variant: str, gap: float) -> Line:
     own = results.where(variant=variant, gap=gap)
     rhos = own.numbers("rho_min")
     columns = [own.sample(rho_min=rho).final for rho in rhos]
-    chosen = Play(**{**own.cells[0].settings, "rho_min": None})  # type: ignore[arg-type]
+    chosen = Play(**{**own.cells[0].settings, "rho_min": None})  # type: ignore[arg-type]  # settings of a cell are of any type
     if variant == "wishart":
         free = results.where(variant=UNSHIFTED, gap=gap)
-        rhos.append(rho_min(Play(**free.cells[0].settings)))  # type: ignore[arg-type]
+        rhos.append(rho_min(Play(**free.cells[0].settings)))  # type: ignore[arg-type]  # the same
         columns.append(free.sample().final)
     return Line(rho=np.array(rhos), points=tuple(columns), own=rho_min(chosen))
 

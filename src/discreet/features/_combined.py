@@ -66,17 +66,17 @@ class Cross(_Combined):
 
     @property
     def inputs(self) -> tuple[Part, ...]:
-        """Both parts."""
+        """The two parts that are crossed."""
         return (self.a, self.b)
 
     @property
     def size(self) -> int:
-        """All pairs, or the buckets."""
+        """The number of all pairs, or of buckets."""
         return self.a.size * self.b.size if self.buckets is None else self.buckets
 
     @property
     def label(self) -> str:
-        """Both labels."""
+        """The labels of both parts."""
         return f"{self.a.label}*{self.b.label}"
 
     @cached_property
@@ -84,7 +84,7 @@ class Cross(_Combined):
         return np.uint64(word_of(key_of("cross", self.label), ""))
 
     def names(self) -> Iterator[str]:
-        """Both names, or the bucket."""
+        """The names of both coordinates, or the number of the bucket."""
         if self.buckets is None:
             others = list(self.b.names())
             yield from (f"{one}*{other}" for one in self.a.names() for other in others)
@@ -140,11 +140,11 @@ class RandomFourier(_Combined):
 
     @property
     def label(self) -> str:
-        """The inputs."""
+        """The kind, with the labels of the inputs."""
         return f"fourier({','.join(one.label for one in self.of)})"
 
     def names(self) -> Iterator[str]:
-        """Which wave."""
+        """The name of each coordinate: the number of its wave."""
         for wave in ("cos", "sin"):
             yield from (f"{self.label}:{wave}{number}" for number in range(self.count))
 

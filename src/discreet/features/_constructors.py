@@ -13,7 +13,17 @@ _SMALLEST_DEFAULT = 8
 
 
 def intercept(*, weight: float = 1.0) -> Part:
-    """The number 1 for everybody: what all rewards have in common."""
+    """The number 1 for everybody: what all rewards have in common.
+
+    Args:
+        weight: how much of the norm this part may take, beside the other parts' weights.
+
+    Returns:
+        A part of a map.
+
+    Raises:
+        ParameterError: The weight is out of range.
+    """
     return Intercept(weight=weight)
 
 
@@ -38,10 +48,13 @@ def numeric(
         knots: how many knots, evenly spaced from ``low`` to ``high``; or those between the two.
         weight: how much of the norm this part may take, beside the other parts' weights.
 
+    Returns:
+        A part of a map.
+
     Raises:
         ParameterError: A number is out of range; it names which.
     """
-    return Numeric(path=path, low=low, high=high, knots=knots, weight=weight)  # type: ignore[arg-type]
+    return Numeric(path=path, low=low, high=high, knots=knots, weight=weight)  # type: ignore[arg-type]  # it takes a sequence and makes a tuple
 
 
 def category(
@@ -58,10 +71,13 @@ def category(
         other: whether there is one more coordinate for all other values.
         weight: how much of the norm this part may take, beside the other parts' weights.
 
+    Returns:
+        A part of a map.
+
     Raises:
         ParameterError: The path is none, or a value is twice there or not a single value.
     """
-    return Category(path=path, values=values, other=other, weight=weight)  # type: ignore[arg-type]
+    return Category(path=path, values=values, other=other, weight=weight)  # type: ignore[arg-type]  # it takes a sequence and makes a tuple
 
 
 def action_id(ids: Sequence[object], *, weight: float = 1.0) -> Part:
@@ -72,6 +88,9 @@ def action_id(ids: Sequence[object], *, weight: float = 1.0) -> Part:
     Args:
         ids: the ids, compared as text.
         weight: how much of the norm this part may take, beside the other parts' weights.
+
+    Returns:
+        A part of a map.
 
     Raises:
         ParameterError: An id is twice there, or is neither text nor a number.
@@ -94,6 +113,9 @@ def hashed(path: str, buckets: int, *, digits: int | None = None, weight: float 
             close share a bucket; all if None, as is right for numbers that are names.
         weight: how much of the norm this part may take, beside the other parts' weights.
 
+    Returns:
+        A part of a map.
+
     Raises:
         ParameterError: The path is none, or a number is out of range.
     """
@@ -111,6 +133,9 @@ def cross(a: Part, b: Part, buckets: int | None = None, *, weight: float = 1.0) 
         b: the other part, without a weight.
         buckets: how many coordinates; one for each product if None.
         weight: how much of the norm this part may take, beside the other parts' weights.
+
+    Returns:
+        A part of a map.
 
     Raises:
         ParameterError: These are no parts, have weights, or a number is out of range.
@@ -134,10 +159,13 @@ def random_fourier(
         seed: which frequencies. It is public, and part of the specification.
         weight: how much of the norm this part may take, beside the other parts' weights.
 
+    Returns:
+        A part of a map.
+
     Raises:
         ParameterError: These are no parts, have weights, or a number is out of range.
     """
-    return RandomFourier(of=of, count=count, scale=scale, seed=seed, weight=weight)  # type: ignore[arg-type]
+    return RandomFourier(of=of, count=count, scale=scale, seed=seed, weight=weight)  # type: ignore[arg-type]  # it takes a sequence and makes a tuple
 
 
 def projected(path: str, dim_in: int, dim_out: int, *, seed: int, weight: float = 1.0) -> Part:
@@ -153,6 +181,9 @@ def projected(path: str, dim_in: int, dim_out: int, *, seed: int, weight: float 
         dim_out: how many coordinates are left.
         seed: which map. It is public, and part of the specification.
         weight: how much of the norm this part may take, beside the other parts' weights.
+
+    Returns:
+        A part of a map.
 
     Raises:
         ParameterError: The path is none, or a number is out of range.
@@ -170,10 +201,13 @@ def disjoint(parts: Sequence[Part], *, actions: Sequence[object]) -> FeatureMap:
         parts: what each action's model sees.
         actions: the ids of the actions, compared as text.
 
+    Returns:
+        The map.
+
     Raises:
         ParameterError: There is no part, or no action, or there are too many coordinates.
     """
-    return FeatureMap(parts, actions)  # type: ignore[arg-type]
+    return FeatureMap(parts, actions)  # type: ignore[arg-type]  # it takes a sequence and makes a tuple
 
 
 def default(dim: int = 32, *, actions: Sequence[object] | None = None) -> FeatureMap:
@@ -187,6 +221,9 @@ def default(dim: int = 32, *, actions: Sequence[object] | None = None) -> Featur
         dim: how many coordinates, at least 8.
         actions: the ids of the actions, if they are few and known. Each then has a coordinate of
             its own, and is crossed with the context by its id alone.
+
+    Returns:
+        The map.
 
     Raises:
         ParameterError: There are too few coordinates.

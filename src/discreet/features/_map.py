@@ -17,7 +17,7 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from discreet import _canonical
 from discreet.errors import ParameterError, ShapeError
@@ -36,6 +36,7 @@ from discreet.features._rows import (
     Part,
     checked_list,
 )
+from discreet.features._sources import Actions, Contexts
 from discreet.features._values import CLIPPED, MISSING, UNKNOWN
 from discreet.kernels import _features as kernels
 from discreet.problem import Problem
@@ -157,13 +158,16 @@ class FeatureMap:
             found.append("No part reads the action: all actions have the same row.")
         return tuple(found)
 
-    def __call__(self, context: Mapping[str, Any] | None, actions: Any) -> F64:  # noqa: ANN401
+    def __call__(self, context: Mapping[str, Any] | None, actions: Actions) -> F64:
         """The decision set of one person, shape (K, d).
 
         Args:
             context: what is known about the person or the moment; None if nothing is.
             actions: a list of ids, of dictionaries with ``id`` and ``features``, or of dictionaries
                 of features (with an ``id`` among them); or a frame, or arrays by column name.
+
+        Returns:
+            An action a row, each of norm at most 1.
 
         Raises:
             ParameterError: The context or the actions are nothing of this kind, or an action of a
@@ -178,12 +182,15 @@ class FeatureMap:
         self._write(look, offered.first, out, of_context=True)
         return out
 
-    def candidates(self, columns: Any, actions: Any) -> NDArray[np.float64]:  # noqa: ANN401
+    def candidates(self, columns: Contexts, actions: Actions) -> NDArray[np.float64]:
         """The decision sets of many people with the same actions, shape (n, K, d).
 
         Args:
             columns: the contexts: arrays of length n by field, a frame, or a list of dictionaries.
             actions: the actions, as in a call of the map.
+
+        Returns:
+            A decision set for each context.
 
         Raises:
             ParameterError: One of them is nothing of this kind.
@@ -195,7 +202,7 @@ class FeatureMap:
         pairs = np.repeat(np.arange(n), k), np.tile(np.arange(k), n)
         return self._made(_look(contexts, offered, *pairs)).reshape(n, k, self.dim)
 
-    def columns(self, columns: Any, action: ArrayLike, *, actions: Any = None) -> F64:  # noqa: ANN401
+    def columns(self, columns: Contexts, action: Actions, *, actions: Actions | None = None) -> F64:
         """The rows of logged choices, shape (n, d).
 
         Args:
@@ -204,6 +211,9 @@ class FeatureMap:
             actions: what is known of the actions, as in a call of the map: needed if the map reads
                 more of an action than its id, and ``action`` has ids only.
 
+        Returns:
+            A row of norm at most 1 for each choice.
+
         Raises:
             ParameterError: One of them is nothing of this kind, or an action of a disjoint map has
                 an id that the map does not know.
@@ -211,21 +221,27 @@ class FeatureMap:
         """
         return self._made(_logged(columns, action, actions))
 
-    def explain(self, context: Mapping[str, Any] | None, actions: Any) -> Explanation:  # noqa: ANN401
+    def explain(self, context: Mapping[str, Any] | None, actions: Actions) -> Explanation:
         """The decision set, with counts of what was missing, unknown or clipped.
 
         Args:
             context: as in a call of the map.
             actions: as in a call of the map.
+
+        Returns:
+            The rows, shape (K, d), and the counts, which are of raw data and no release.
+
+        Raises:
+            ParameterError, EmptyDecisionSetError: as in a call of the map.
         """
         return self._explained(self._decision(context, actions))
 
     def explain_columns(
         self,
-        columns: Any,  # noqa: ANN401
-        action: ArrayLike,
+        columns: Contexts,
+        action: Actions,
         *,
-        actions: Any = None,  # noqa: ANN401
+        actions: Actions | None = None,
     ) -> Explanation:
         """The rows of logged choices, with counts of what was missing, unknown or clipped.
 
@@ -233,6 +249,12 @@ class FeatureMap:
             columns: as in `columns`.
             action: as in `columns`.
             actions: as in `columns`.
+
+        Returns:
+            The rows, shape (n, d), and the counts, which are of raw data and no release.
+
+        Raises:
+            ParameterError, ShapeError: as in `columns`.
         """
         return self._explained(_logged(columns, action, actions))
 
@@ -242,12 +264,18 @@ class FeatureMap:
         Args:
             bounds: ``reward_bound`` and ``theta_norm``, and what else `Problem` takes. The number
                 of features, their norm, their blocks and the map's digest are filled in.
+
+        Returns:
+            The problem.
+
+        Raises:
+            ParameterError: A bound follows from the map, or is out of range.
         """
         known = {"dim": self.dim, "action_norm": 1.0, "blocks": self.blocks}
         for name in (*known, "features"):
             if name in bounds:
                 raise ParameterError(name, "follows from the map; leave it out")
-        return Problem(**known, features=self.digest, **bounds)  # type: ignore[arg-type]
+        return Problem(**known, features=self.digest, **bounds)  # type: ignore[arg-type]  # `known` has values of several types
 
     def to_json(self) -> dict[str, Any]:
         """The specification as plain JSON, complete: `from_json` makes an equal map of it."""
@@ -260,14 +288,17 @@ class FeatureMap:
         Args:
             specification: what `to_json` gives, or that as text; defaults can be left out.
 
+        Returns:
+            The map.
+
         Raises:
             ParameterError: It is no specification; the message says why.
         """
-        return cls(*map_fields(specification))  # type: ignore[arg-type]
+        return cls(*map_fields(specification))  # type: ignore[arg-type]  # checked where it is made
 
     def __repr__(self) -> str:
         kind = "" if self.actions is None else f" for each of {len(self.actions)} actions"
-        parts = ", ".join(self._labels[:4]) + (", ..." if len(self.parts) > 4 else "")  # noqa: PLR2004
+        parts = ", ".join(self._labels[:4]) + (", ..." if len(self.parts) > 4 else "")
         return f"FeatureMap({parts}{kind}; dim={self.dim}, digest={self.digest[:12]})"
 
     def _repr_html_(self) -> str:
@@ -299,7 +330,7 @@ class FeatureMap:
         """A name for each part; no two are the same."""
         return _different([part.label for part in self.parts])
 
-    def _decision(self, context: Mapping[str, Any] | None, actions: Any) -> Look:  # noqa: ANN401
+    def _decision(self, context: Mapping[str, Any] | None, actions: Actions) -> Look:
         person = sources.Records([sources.context_of(context)])
         offered = sources.actions_of(actions)
         return _look(person, offered, np.zeros(offered.count, np.int64), np.arange(offered.count))
@@ -308,7 +339,7 @@ class FeatureMap:
     def _remembered(self) -> Remembered[Offered]:
         return Remembered(most=128, largest=2**16)
 
-    def _offered(self, actions: Any) -> Offered:  # noqa: ANN401
+    def _offered(self, actions: Actions) -> Offered:
         """All that does not depend on a context."""
         look = self._decision(None, actions)
         rows, first = np.zeros((look.count, self.dim)), self._first(look)
@@ -368,7 +399,7 @@ def _look(contexts: sources.Source, actions: sources.Source, who: I64, which: I6
     return Look({CONTEXT: contexts, ACTION: actions}, {CONTEXT: who, ACTION: which})
 
 
-def _logged(columns: Any, action: Any, actions: Any) -> Look:  # noqa: ANN401
+def _logged(columns: Contexts, action: Actions, actions: Actions | None) -> Look:
     chosen, codes = sources.chosen_of(action, actions)
     contexts = sources.contexts_of(columns, "columns", codes.size)
     if contexts.count != codes.size:

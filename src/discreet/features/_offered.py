@@ -8,7 +8,9 @@ from discreet.features._sources import Source
 
 
 class Offered(NamedTuple):
-    """What can be said of a list of actions without a context. Nobody writes to it.
+    """The parts of a decision set's rows that do not depend on the context, computed once.
+
+    Read-only.
 
     Attributes:
         source: the actions.

@@ -62,7 +62,7 @@ class Intercept(Part):
         yield self.label
 
     def rows(self, look: Look) -> Picked:
-        """Ones."""
+        """A row with the number 1 for each context and action."""
         one = dense(np.ones((1, 1)), np.zeros(1, np.uint8))
         return Picked(one, np.zeros(look.count, np.int64))
 
@@ -322,7 +322,7 @@ class Hashed(_Tokens):
 
     @property
     def size(self) -> int:
-        """The buckets."""
+        """The number of buckets."""
         return self.buckets
 
     @property
@@ -373,7 +373,7 @@ class Projected(_OnePath):
 
     @property
     def size(self) -> int:
-        """The dimensions that are left."""
+        """The number of dimensions that are left."""
         return self.dim_out
 
     def names(self) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""What was made of actions that were seen lately, so that it is not made of the same ones twice.
+"""A bounded cache of the rows made from actions. Contexts are never cached.
 
 The same actions are offered again and again, and to make rows of them takes most of the time of a
-decision. Only actions are remembered, never contexts: in memory, so many at most and none that is
-large; nothing of it is shown, copied or written. What is remembered is what would be made again.
+decision. The cache is in memory and has limits on how many entries it holds and how large each is;
+nothing of it is shown, copied or written. A cached entry is what would be made again.
 """
 
 from collections.abc import Callable, Hashable
@@ -59,7 +59,7 @@ class Remembered(Generic[T]):
 
 
 def content_of(value: object, depth: int = _DEEPEST) -> Content | None:
-    """Something that two values share only if they have the same tokens.
+    """A hashable key for a value: equal keys imply equal tokens.
 
     It has the types in it, because True and 1 are equal and have different texts. None stands for
     whatever is no plain dictionary, list or single value, or is long or deep.

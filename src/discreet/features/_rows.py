@@ -80,7 +80,7 @@ class Look:
         return self.picks[CONTEXT].size
 
     def piece(self, rows: slice) -> "Look":
-        """A few of the rows."""
+        """The same look at a slice of the rows."""
         picks = {side: pick[rows] for side, pick in self.picks.items()}
         return Look(self.sources, picks, self.seen, self.contents)
 

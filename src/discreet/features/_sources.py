@@ -5,7 +5,7 @@ Frames are known by what they can do; no library of frames is imported.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,15 @@ from numpy.typing import NDArray
 from discreet.errors import EmptyDecisionSetError, ParameterError, ShapeError
 from discreet.features import _values as read
 from discreet.features._values import Values
+
+Frame: TypeAlias = Any
+"""A table with columns by name: of pandas, polars or Arrow, none of which is imported."""
+
+Contexts: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | Frame
+"""Contexts of many people: arrays by column name, a dictionary each, or a frame."""
+
+Actions: TypeAlias = Sequence[object] | NDArray[Any] | Mapping[str, Any] | Frame
+"""A list of ids, of dictionaries with `id` and `features`, or of features; columns, or a frame."""
 
 _NUMBERS = "biuf"
 _TWO = {"id", "features"}
@@ -35,7 +44,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Records:
-    """A dictionary each."""
+    """Contexts or actions with a dictionary each."""
 
     records: Sequence[Mapping[str, object]]
 
@@ -55,7 +64,7 @@ class Records:
 
 @dataclass(frozen=True)
 class Columns:
-    """An array for each field."""
+    """Contexts or actions as columns: an array for each field."""
 
     columns: Mapping[str, Any]
     count: int
@@ -74,7 +83,7 @@ class Columns:
         return {name: _listed(column) for name, column in self.columns.items()}
 
 
-def contexts_of(contexts: Any, parameter: str, count: int | None = None) -> Source:  # noqa: ANN401
+def contexts_of(contexts: Contexts, parameter: str, count: int | None = None) -> Source:
     """Contexts as a caller gives them: columns, a frame, or a list of dictionaries.
 
     Args:
@@ -103,7 +112,7 @@ def context_of(context: object, parameter: str = "context") -> Mapping[str, obje
     return context
 
 
-def actions_of(actions: Any, parameter: str = "actions") -> Source:  # noqa: ANN401
+def actions_of(actions: Actions, parameter: str = "actions") -> Source:
     """Actions as a caller gives them: a list, an array of ids, columns, or a frame."""
     columns = _columns_of(actions)
     found: Source
@@ -116,7 +125,7 @@ def actions_of(actions: Any, parameter: str = "actions") -> Source:  # noqa: ANN
     return found
 
 
-def chosen_of(action: Any, catalogue: Any) -> tuple[Source, NDArray[np.int64]]:  # noqa: ANN401
+def chosen_of(action: Actions, catalogue: Actions | None) -> tuple[Source, NDArray[np.int64]]:
     """The different actions that were chosen, and which of them each row has.
 
     Args:
@@ -177,7 +186,7 @@ def _action_of(action: object, parameter: str) -> Mapping[str, object]:
     return {"id": action}
 
 
-def _columns_of(table: Any) -> Mapping[str, Any] | None:  # noqa: ANN401
+def _columns_of(table: Contexts | Actions) -> Mapping[str, Any] | None:
     """Its columns by name, if it has named columns."""
     if isinstance(table, Mapping):
         return table

@@ -221,7 +221,7 @@ def _redraw_outside(state: U64, world: WorldArrays) -> None:
 def _turn(state: U64, theta: F64, product: float, wanted: float, action: F64) -> float:
     """Turn a unit vector towards or away from theta until its inner product is as wanted."""
     # A vector almost parallel to theta has no direction of its own left to keep.
-    while 1.0 - product * product < 1e-2:  # noqa: PLR2004
+    while 1.0 - product * product < 1e-2:
         for i in range(theta.size):
             action[i] = random.normal(state)
         product = _normalise(theta, action)
@@ -274,4 +274,4 @@ def reward(state: U64, mean: float, std: float, bound: float) -> float:
 @kernel
 def best_mean(world: WorldArrays, start: int) -> float:
     """The mean reward of the best action of the decision set that starts there."""
-    return world.best[start // world.n_actions]  # type: ignore[no-any-return]
+    return world.best[start // world.n_actions]  # type: ignore[no-any-return]  # an entry of an array

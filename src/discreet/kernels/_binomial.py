@@ -21,7 +21,7 @@ _FEW = 10.0  # expected successes from which the rejection's constants are valid
 @kernel
 def binomial(state: U64, trials: int, chance: float) -> int:
     """How many of ``trials`` independent trials succeed, each with probability ``chance``."""
-    if chance > 0.5:  # noqa: PLR2004
+    if chance > 0.5:
         return trials - _binomial(state, trials, 1.0 - chance)
     return _binomial(state, trials, chance)
 
@@ -67,7 +67,7 @@ def _rejected(state: U64, trials: int, chance: float) -> int:
         u = random.uniform(state) - 0.5
         slack = 0.5 - abs(u)
         count = math.floor((2.0 * a / slack + b) * u + centre)
-        if slack >= 0.07 and level <= inside:  # noqa: PLR2004
+        if slack >= 0.07 and level <= inside:
             return int(count)
         if count < 0 or count > trials:
             continue

@@ -54,7 +54,7 @@ class _FirstCompileNotice(event.Listener):
             sys.stderr.write("discreet: compiling its kernels, once per machine ...\n")
             sys.stderr.flush()
 
-    def on_end(self, event: Any) -> None:  # noqa: ANN401
+    def on_end(self, event: object) -> None:
         pass
 
 
@@ -80,4 +80,4 @@ def _drop_stale_code() -> None:
 
 
 _drop_stale_code()
-event.register("numba:compile", _FirstCompileNotice())  # type: ignore[no-untyped-call]
+event.register("numba:compile", _FirstCompileNotice())  # type: ignore[no-untyped-call]  # numba has no types

@@ -43,10 +43,10 @@ def _take(words: U64, at: int, width: int) -> tuple[int, int]:
         return 0, OUT
     word, shift = at >> 6, at & 63
     value = words[word] >> np.uint64(shift) if width > 0 else np.uint64(0)
-    if shift + width > 64:  # noqa: PLR2004
+    if shift + width > 64:
         value |= words[word + 1] << np.uint64(64 - shift)
     mask = (np.int64(1) << width) - np.int64(1)
-    return np.int64(value & np.uint64(mask)), at + width  # type: ignore[return-value]
+    return np.int64(value & np.uint64(mask)), at + width  # type: ignore[return-value]  # compiled code has no other whole numbers
 
 
 @kernel

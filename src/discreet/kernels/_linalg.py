@@ -141,7 +141,7 @@ def _factor(packed: F64, shift: float, firsts: I64, lower: F64) -> float:
         lower[i, i] = 1.0 / rest
         # Pivots (within 1e-200 ... 1e200) are multiplied up, with few logarithms on the way.
         determinant *= rest
-        if not 1e-100 < determinant < 1e100:  # noqa: PLR2004
+        if not 1e-100 < determinant < 1e100:
             log_det += math.log(determinant)
             determinant = 1.0
     return log_det + math.log(determinant)

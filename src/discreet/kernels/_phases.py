@@ -97,7 +97,7 @@ def learn(board: F64, rule: Rule, arm: int, reward: float, normals: F64) -> bool
 @kernel
 def mean(board: F64, arm: int) -> float:
     """The released mean of rewards in [-1, 1], on the scale of [0, 1]; not clipped."""
-    return 0.5 + 0.5 * board[arm, RELEASED] / board[arm, WEIGHT]  # type: ignore[no-any-return]
+    return 0.5 + 0.5 * board[arm, RELEASED] / board[arm, WEIGHT]  # type: ignore[no-any-return]  # an entry of an array
 
 
 @kernel

@@ -54,7 +54,7 @@ def laplace(normals: F64, at: int) -> float:
     The product of two has characteristic function (1 + t^2)^(-1/2); the sum of two such products
     has 1/(1 + t^2), which is Laplace's.
     """
-    return normals[at] * normals[at + 1] + normals[at + 2] * normals[at + 3]  # type: ignore[no-any-return]
+    return normals[at] * normals[at + 1] + normals[at + 2] * normals[at + 3]  # type: ignore[no-any-return]  # an entry of an array
 
 
 @kernel

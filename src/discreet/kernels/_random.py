@@ -101,13 +101,13 @@ def _from_word(state: U64, word: np.uint64) -> float:
         position = np.float64(np.int64(word) >> np.int64(11)) * 2.0**-52
         value = position * _EDGES[layer]
         if abs(position) < _RATIOS[layer]:
-            return value  # type: ignore[no-any-return]
+            return value  # type: ignore[no-any-return]  # an entry of an array, times a number
         if layer == 0:
             return _normal_tail(state, bool(position < 0.0))
         inner = math.exp(-0.5 * (_EDGES[layer] ** 2 - value**2))
         outer = math.exp(-0.5 * (_EDGES[layer + 1] ** 2 - value**2))
         if outer + uniform(state) * (inner - outer) < 1.0:
-            return value  # type: ignore[no-any-return]
+            return value  # type: ignore[no-any-return]  # an entry of an array, times a number
         word = next_word(state)
 
 
@@ -143,7 +143,7 @@ def fill_normals(state: U64, out: F64) -> None:
 @kernel
 def chi_square(state: U64, dof: float) -> float:
     """One chi-square number with any dof > 0, as twice a gamma of half the dof."""
-    if dof < 2.0:  # noqa: PLR2004
+    if dof < 2.0:
         boost = math.pow(uniform(state), 2.0 / dof)
         return boost * _chi_square_from(state, dof + 2.0, normal(state), uniform(state))
     return _chi_square_from(state, dof, normal(state), uniform(state))
@@ -172,7 +172,7 @@ def fill_chi_squares(state: U64, dofs: F64, out: F64) -> None:
     fill_normals(state, out)
     for i in range(dofs.size):
         z, dof = out[i], dofs[i]
-        if dof < 2.0:  # noqa: PLR2004
+        if dof < 2.0:
             out[i] = chi_square(state, dof)
             continue
         offset = 0.5 * dof - 1.0 / 3.0

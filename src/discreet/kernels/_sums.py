@@ -63,7 +63,7 @@ NO_FILTER = windows.Filter(1.0, 1.0, 1.0, 1.0)
 def no_noise() -> Sharing:
     """The way of sharing where there is no noise to share."""
     nothing = np.empty(0)
-    return Sharing(NO_NOISE, 0, False, nothing, nothing, np.empty((0, 0)), NO_FILTER)  # noqa: FBT003
+    return Sharing(NO_NOISE, 0, False, nothing, nothing, np.empty((0, 0)), NO_FILTER)  # noqa: FBT003  # a tuple, by place
 
 
 def empty(arrays: Arrays, batch: Numbers) -> Sums:

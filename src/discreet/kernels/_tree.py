@@ -86,7 +86,7 @@ def _restart(nodes: Numbers, idle: Numbers, starting: int, noise: Numbers) -> No
     for level in range(starting):
         for i in range(nodes.shape[1]):
             nodes[level, i] = noise[draws * level, i]
-        if draws == 2:  # noqa: PLR2004
+        if draws == 2:
             for i in range(nodes.shape[1]):
                 idle[level, i] = noise[2 * level + 1, i]
 

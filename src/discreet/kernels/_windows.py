@@ -155,7 +155,7 @@ def profile(known: Filter, before: int, rows: int) -> float:
 def _logarithm(ratio: float) -> float:
     """ln(ratio), ratio at least 1, by arithmetic that every machine does alike."""
     doublings = 0
-    while ratio > 2.0:  # noqa: PLR2004
+    while ratio > 2.0:
         ratio *= 0.5
         doublings += 1
     at = (ratio - 1.0) / (ratio + 1.0)  # ln = 2 artanh(at), and at is at most 1/3

@@ -116,7 +116,7 @@ def _discrete_gaussian(*, grid: dict[str, int], **steps: int) -> DiscreteGaussia
 
 
 def _windows(*, schedule: dict[str, float], **numbers: float) -> Windows:
-    return Windows(schedule=Schedule(**schedule), **numbers)  # type: ignore[arg-type]
+    return Windows(schedule=Schedule(**schedule), **numbers)  # type: ignore[arg-type]  # the memory is a whole number
 
 
 def _paper_confidence(entry: _Entry) -> PaperConfidence:
@@ -172,7 +172,7 @@ def _set(numbers: _Entry) -> _Entry:
     return {name: value for name, value in numbers.items() if value != math.inf}
 
 
-def _named(name: str, piece: Any) -> _Entry | None:  # noqa: ANN401
+def _named(name: str, piece: object) -> _Entry | None:
     """A piece with the attribute that names its class; None if there is no piece."""
     return None if piece is None else {name: getattr(piece, name), **_fields(piece)}
 

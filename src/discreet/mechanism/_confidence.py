@@ -40,13 +40,37 @@ class Region(Protocol):
         """The private estimate, shape (d,)."""
 
     def widths(self, actions: F64) -> F64:
-        """How far the estimate of each action's mean reward may be off, shape (K,)."""
+        """How far the estimate of each action's mean reward may be off, shape (K,).
+
+        Args:
+            actions: the decision set, shape (K, d), an action a row.
+
+        Returns:
+            A width for each action, at least 0.
+        """
 
     def best(self, actions: F64, optimism: float) -> int:
-        """The first action with the largest estimate plus ``optimism`` widths."""
+        """The first action with the largest estimate plus ``optimism`` widths.
+
+        Args:
+            actions: the decision set, shape (K, d), an action a row.
+            optimism: how many widths are added to an estimate.
+
+        Returns:
+            The action's index.
+        """
 
     def best_of_a_draw(self, actions: F64, optimism: float, normals: F64) -> int:
-        """The first best action for the parameter that d standard normals stand for."""
+        """The first best action for the parameter that d standard normals stand for.
+
+        Args:
+            actions: the decision set, shape (K, d), an action a row.
+            optimism: how much wider than the set the draw is.
+            normals: standard normals, shape (d,): public randomness.
+
+        Returns:
+            The action's index.
+        """
 
 
 @runtime_checkable
@@ -70,10 +94,28 @@ class Confidence(Protocol):
         """The share of the mixing prior, where the set has one."""
 
     def require_fitting(self, mechanism: "Mechanism") -> None:
-        """Refuse a schedule, a strategy or noise that the set does not hold for."""
+        """Refuse a schedule, a strategy or noise that the set does not hold for.
+
+        Args:
+            mechanism: what the set is to be a part of.
+
+        Raises:
+            ParameterError: the set does not hold for its schedule, its strategy or its noise.
+        """
 
     def most_releases(self, schedule: Schedule, horizon: int) -> int:
-        """How many releases there are, if the set can be made for so many."""
+        """How many releases there are, if the set can be made for so many.
+
+        Args:
+            schedule: when there is a release.
+            horizon: the most rows there will be.
+
+        Returns:
+            The number of releases.
+
+        Raises:
+            ParameterError: there are too many.
+        """
 
     def noise_table(
         self, setting: Setting, numbers: NDArray[np.int64], norms: F64
@@ -84,10 +126,23 @@ class Confidence(Protocol):
             setting: problem, horizon and failure probability.
             numbers: of some releases, ascending, the last there can be included.
             norms: how much noise they hold, in multiples of one draw.
+
+        Returns:
+            The table; the entry for a release that is not in it is the next one.
         """
 
     def region(self, mechanism: "Mechanism", number: int, gram: F64, moment: F64) -> Region:
-        """The confidence set of release ``number``: a function of the release alone."""
+        """The confidence set of release ``number``: a function of the release alone.
+
+        Args:
+            mechanism: the noise of the release, and the setting; public.
+            number: the release's number, 0 before any row.
+            gram: the released Gram matrix, symmetric, shape (d, d).
+            moment: the released moment, shape (d,).
+
+        Returns:
+            The set.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,27 +347,61 @@ class PaperConfidence:
         checks.finite("shift", self.shift)
 
     def require_fitting(self, mechanism: "Mechanism") -> None:
-        """Refuse all but a release after every row, through a tree if there is noise."""
+        """Refuse all but a release after every row, through a tree if there is noise.
+
+        Args:
+            mechanism: what the set is to be a part of.
+
+        Raises:
+            ParameterError: there is a release less often, or noise that no tree shares.
+        """
         if not mechanism.schedule.every_round:
             raise ParameterError("schedule", "must be every round for the paper's confidence set")
         if mechanism.strategy is not None and not mechanism.strategy.nodes_hold_sums:
             raise ParameterError("strategy", "must be a tree for the paper's confidence set")
 
     def most_releases(self, schedule: Schedule, horizon: int) -> int:
-        """All releases: the bounds are about all of them alike, however many there are."""
+        """All releases: the bounds are about all of them alike, however many there are.
+
+        Args:
+            schedule: when there is a release.
+            horizon: the most rows there will be.
+
+        Returns:
+            The number of releases.
+        """
         return schedule.count(horizon)
 
     def noise_table(
         self,
         setting: Setting,  # noqa: ARG002  # one shape for all
-        numbers: NDArray[np.int64],  # noqa: ARG002
-        norms: F64,  # noqa: ARG002
+        numbers: NDArray[np.int64],  # noqa: ARG002  # as above
+        norms: F64,  # noqa: ARG002  # as above
     ) -> width.NoiseTable:
-        """A table that says nothing: the bounds say it all."""
+        """An empty table: the paper's bounds hold for every release alike.
+
+        Args:
+            setting: problem, horizon and failure probability.
+            numbers: of some releases, ascending, the last there can be included.
+            norms: how much noise they hold, in multiples of one draw.
+
+        Returns:
+            The table.
+        """
         return no_table()
 
     def region(self, mechanism: "Mechanism", number: int, gram: F64, moment: F64) -> Ellipsoid:
-        """The ellipsoid with the paper's radius."""
+        """The ellipsoid with the paper's radius.
+
+        Args:
+            mechanism: the noise of the release, and the setting; public.
+            number: the release's number.
+            gram: the released Gram matrix, symmetric, shape (d, d).
+            moment: the released moment, shape (d,).
+
+        Returns:
+            The ellipsoid.
+        """
         del number
         dim = moment.size
         factor, weights, centre = np.zeros((dim, dim)), np.empty(dim), np.empty(dim)
@@ -341,12 +430,30 @@ class JointWidth:
         checks.within("prior", checks.positive("prior", self.prior), 1e-6, 1e6)
 
     def require_fitting(self, mechanism: "Mechanism") -> None:
-        """Refuse noise that is not Gaussian."""
+        """Refuse noise that is not Gaussian.
+
+        Args:
+            mechanism: what the set is to be a part of.
+
+        Raises:
+            ParameterError: its noise is not Gaussian.
+        """
         if not isinstance(mechanism.noise, HasTwoScales):
             raise ParameterError("confidence", "of the joint-noise kind needs Gaussian noise")
 
     def most_releases(self, schedule: Schedule, horizon: int) -> int:
-        """All releases, if they are few enough to work out the noise of each."""
+        """All releases, if they are few enough to work out the noise of each.
+
+        Args:
+            schedule: when there is a release.
+            horizon: the most rows there will be.
+
+        Returns:
+            The number of releases.
+
+        Raises:
+            ParameterError: there are more than 10^8.
+        """
         return schedule.require_few(horizon)
 
     def noise_table(
@@ -357,6 +464,15 @@ class JointWidth:
         Release i may fail in two ways, each with probability p_i = alpha / (2 i H_J), where H_J is
         the J-th harmonic number: together alpha. For many releases this is a table at some of
         them, and the next entry is an upper bound.
+
+        Args:
+            setting: problem, horizon and failure probability.
+            numbers: of some releases, ascending, the last there can be included.
+            norms: how much noise they hold, in multiples of one draw.
+
+        Returns:
+            For each of these numbers: the norm, the largest eigenvalue that noise of one draw has
+            at most, and the logarithm of 1/p_i.
         """
         releases = int(numbers[-1])
         blocks = setting.problem.blocks  # the norm of the noise is that of one of them
@@ -370,7 +486,17 @@ class JointWidth:
         )
 
     def region(self, mechanism: "Mechanism", number: int, gram: F64, moment: F64) -> JointRegion:
-        """The set with both kinds of noise in its widths; before any release, all there may be."""
+        """The set with both kinds of noise in its widths; before any release, all there may be.
+
+        Args:
+            mechanism: the noise of the release, and the setting; public.
+            number: the release's number, 0 before any row.
+            gram: the released Gram matrix, symmetric, shape (d, d).
+            moment: the released moment, shape (d,).
+
+        Returns:
+            The set.
+        """
         dim = moment.size
         basis, weights = np.empty((dim, dim)), np.empty(dim)
         noise, bias = np.empty(dim), np.empty(dim)

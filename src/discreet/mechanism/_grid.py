@@ -139,4 +139,4 @@ class Grid:
 def _exponent(bound: float) -> int:
     """The smallest e with bound <= 2^e."""
     mantissa, exponent = math.frexp(bound)
-    return exponent - 1 if mantissa == 0.5 else exponent  # noqa: PLR2004  # a power of two
+    return exponent - 1 if mantissa == 0.5 else exponent  # a power of two

@@ -57,19 +57,59 @@ class NodeNoise(Protocol):
         """Whether the bounds hold only with exactly m draws in every release."""
 
     def law(self) -> Noise:
-        """The same for the compiled loop."""
+        """This noise as arguments of the compiled kernels."""
 
     def eigenvalues(self, setting: Setting) -> tuple[float, float]:
-        """The range of the eigenvalues of m draws together, before any shift."""
+        """The range of the eigenvalues of m draws together, before any shift.
+
+        Args:
+            setting: problem, horizon and failure probability; m is its ``tree_depth``.
+
+        Returns:
+            The least and the largest; see `NoiseBounds` for how sure they must be.
+        """
 
     def bounds(self, setting: Setting, shift: float) -> NoiseBounds:
-        """Accurate bounds for m draws plus ``shift`` times the identity."""
+        """Accurate bounds for m draws plus ``shift`` times the identity.
+
+        Args:
+            setting: problem, horizon and failure probability; m is its ``tree_depth``.
+            shift: the multiple of the identity that is added to every released Gram matrix; may be
+                below 0.
+
+        Returns:
+            The bounds, shift included.
+
+        Raises:
+            ParameterError: the shift would leave an eigenvalue of 0 or below.
+        """
 
     def draw(self, source: NoiseSource, firsts: NDArray[np.int64], count: int) -> NDArray[Any]:
-        """Independent noise for ``count`` nodes, a packed one a row, with the blocks given."""
+        """Independent noise for some nodes, secret if its source is.
+
+        One packed node a row: of each row i of the Gram matrix the columns from ``firsts[i]`` to i,
+        then the d entries of the moment. Its size is `Mechanism.packed_size`.
+
+        Args:
+            source: standard random numbers; draw from nothing else.
+            firsts: the first feature of the block that each feature is in, shape (d,); all 0 for
+                one block.
+            count: how many nodes.
+
+        Returns:
+            An array of the caller's own, shape (count, packed size); whole numbers of steps if the
+            noise is discrete.
+        """
 
     def describe(self, setting: Setting) -> dict[str, float]:
-        """The scale, under the names that plans use."""
+        """The scale, under the names that plans use.
+
+        Args:
+            setting: problem, horizon and failure probability.
+
+        Returns:
+            Numbers by name; all public.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)

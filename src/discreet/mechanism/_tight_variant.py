@@ -71,7 +71,20 @@ class Tight(OwnShift, NoMemory):
     def mechanism(
         self, setting: Setting, privacy: Privacy | None, *, noise: str = "float"
     ) -> Mechanism:
-        """Calibrate to a privacy target."""
+        """Calibrate to a privacy target.
+
+        Args:
+            setting: problem, horizon and failure probability.
+            privacy: the target (epsilon, delta), and whom and what it protects; not None.
+            noise: 'exact', discrete Gaussian noise in whole numbers, or 'float', as in simulations.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: there is no target, it cannot be met in this setting, or there are too
+                many releases.
+        """
         privacy = required(self.name, privacy)
         releases = max(1, self.schedule.require_few(setting.horizon))
         person = self.strategy.person_cost(

@@ -151,7 +151,20 @@ class TreeVariant(NoMemory):
     def mechanism(
         self, setting: Setting, privacy: Privacy | None, *, noise: str = "float"
     ) -> Mechanism:
-        """Calibrate to a privacy target."""
+        """Calibrate to a privacy target.
+
+        Args:
+            setting: problem, horizon and failure probability.
+            privacy: the target (epsilon, delta), and whom and what it protects; not None.
+            noise: 'exact', discrete Gaussian noise in whole numbers, or 'float', as in simulations.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: there is no target, it cannot be met in this setting, or the variant is
+                not made for what it protects.
+        """
         privacy, family = required(self.name, privacy), self._calibrated_family()
         _require_rows(self.name, privacy)
         if self.calibration == "paper":

@@ -78,7 +78,14 @@ class NoTree:
     name: str
 
     def with_tree(self, tree: str) -> Self:
-        """Refuse: there is no tree."""
+        """Refuse: there is no tree.
+
+        Args:
+            tree: any form.
+
+        Raises:
+            ParameterError: always.
+        """
         raise ParameterError("tree", f"is {tree!r}, but variant {self.name!r} has no tree")
 
 
@@ -88,7 +95,17 @@ class NoMemory:
     name: str
 
     def with_memory(self, memory: int) -> Self:  # noqa: ARG002  # as in Windowed
-        """Refuse: there is nothing to set."""
+        """Refuse: there is nothing to set.
+
+        Args:
+            memory: any number of rows.
+
+        Returns:
+            No variant: it is refused.
+
+        Raises:
+            ParameterError: always.
+        """
         raise ParameterError(
             "memory", f"has no meaning for variant {self.name!r}, which forgets nothing"
         )
@@ -101,7 +118,17 @@ class OwnShift:
     confidence: JointWidth
 
     def with_calibration(self, calibration: str) -> Self:
-        """The same: it has no other calibration than 'gdp'."""
+        """The same: it has no other calibration than 'gdp'.
+
+        Args:
+            calibration: 'gdp'.
+
+        Returns:
+            The variant itself.
+
+        Raises:
+            ParameterError: it is another.
+        """
         if calibration != "gdp":
             raise ParameterError(
                 "calibration", f"is {calibration!r}, but variant {self.name!r} is always 'gdp'"
@@ -109,11 +136,25 @@ class OwnShift:
         return self
 
     def with_shift(self, shift: float) -> Self:
-        """Refuse: the shift is chosen at each release."""
+        """Refuse: the shift is chosen at each release.
+
+        Args:
+            shift: any shift.
+
+        Raises:
+            ParameterError: always.
+        """
         raise ParameterError("shift", f"is {shift:g}, but variant {self.name!r} chooses its own")
 
     def with_rho_min(self, rho_min: float) -> Self:
-        """Refuse: there is no such bound."""
+        """Refuse: there is no such bound.
+
+        Args:
+            rho_min: any bound.
+
+        Raises:
+            ParameterError: always.
+        """
         raise ParameterError("rho_min", f"is {rho_min:g}, but variant {self.name!r} has none")
 
 

@@ -76,6 +76,9 @@ class Windowed(OwnShift, NoTree):
 
         Returns:
             The schedule.
+
+        Raises:
+            ParameterError: the memory is shorter than the first release.
         """
         noise = math.sqrt(Windows.draw_variance(problem, gram_std=gram_std, moment_std=moment_std))
         noise /= problem.action_norm * problem.reward_bound
@@ -96,7 +99,20 @@ class Windowed(OwnShift, NoTree):
     def mechanism(
         self, setting: Setting, privacy: Privacy | None, *, noise: str = "float"
     ) -> Mechanism:
-        """Calibrate to a privacy target."""
+        """Calibrate to a privacy target.
+
+        Args:
+            setting: problem, horizon and failure probability.
+            privacy: the target (epsilon, delta), and whom and what it protects; not None.
+            noise: 'exact', discrete Gaussian noise in whole numbers, or 'float', as in simulations.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: there is no target, it cannot be met in this setting, or the memory is
+                too short.
+        """
         privacy, problem = required(self.name, privacy), setting.problem
         law = least_noise(
             problem,

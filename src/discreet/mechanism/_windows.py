@@ -67,6 +67,9 @@ class Windows:
             problem: the stated bounds; theta is as long as they allow.
             gram_std: the deviation of the Gram matrix's noise, off the diagonal.
             moment_std: that of the moment's noise.
+
+        Returns:
+            The variance.
         """
         square = problem.theta_norm**2 * (1 + 1 / problem.dim)
         return moment_std**2 + square * gram_std**2
@@ -89,6 +92,9 @@ class Windows:
             gram_std: of one draw, off the diagonal; 0 if the matrix is exact.
             moment_std: of one draw.
             memory: how many rows are remembered; None to forget nothing.
+
+        Returns:
+            The strategy.
         """
         draw = cls.draw_variance(problem, gram_std=gram_std, moment_std=moment_std)
         variance, share = problem.reward_subgaussian**2, problem.action_norm**2 / problem.dim
@@ -118,7 +124,16 @@ class Windows:
         return float(contributions)
 
     def person_cost(self, releases: int, contributions: int, *, every_round: bool) -> float:
-        """Whatever the releases are."""
+        """What one person's rounds cost; it does not depend on the releases.
+
+        Args:
+            releases: J, the most releases there can be; it makes no difference.
+            contributions: in how many rounds the person takes part.
+            every_round: whether every row is a batch of its own; it makes no difference.
+
+        Returns:
+            The cost, ``contributions``.
+        """
         del releases, every_round
         return self.cost_of(contributions)
 
@@ -126,6 +141,13 @@ class Windows:
         """By running the filter's figures: the largest of all releases since the number before.
 
         Noise shrinks at first, as windows to average over become more, and grows slowly after.
+
+        Args:
+            releases: J, the most releases there can be.
+            numbers: of some releases, from 1, ascending, shape (n,).
+
+        Returns:
+            The deviation of each one's noise in multiples of one draw, shape (n,).
         """
         del releases
         found = np.empty(len(numbers))
@@ -137,7 +159,7 @@ class Windows:
         return np.asarray(windows.figures_at(self.filter, self.schedule.timing, numbers))
 
     def amounts(self, held: Arrays) -> tuple[float, float]:
-        """As the filter has it."""
+        """The release's noise and its rows' total weight, from the filter's figures."""
         figures = held.idle[0]
         return float(figures[windows.SPREAD]), float(figures[windows.WEIGHT])
 
@@ -150,12 +172,27 @@ class Windows:
         return np.asarray(self.decoder(releases) @ self.encoder(releases))
 
     def require_schedule(self, schedule: Schedule) -> None:
-        """Only the one that noise and filter were worked out for."""
+        """Only the one that noise and filter were worked out for.
+
+        Args:
+            schedule: when there is a release.
+
+        Raises:
+            ParameterError: it is another than ``self.schedule``.
+        """
         if schedule != self.schedule:
             raise ParameterError("strategy", "has windows for another schedule; give both the same")
 
     def require_held(self, held: Arrays, number: int) -> None:
-        """The filter's figures are public: they can be worked out again."""
+        """The filter's figures are public: they can be worked out again.
+
+        Args:
+            held: what was stored.
+            number: how many releases there had been.
+
+        Raises:
+            ValueError: the figures are of another release.
+        """
         known = self.figures(np.array([number])) if number else np.zeros_like(held.idle)
         # With a memory some figures vanish in the end, each at its own pace.
         traces = 0.0 if self.memory is None else 1e-9 * windows.sizes(known[0])
@@ -165,19 +202,37 @@ class Windows:
     def sharing(self, releases: int) -> Sharing:
         """The filter, for the compiled loop."""
         del releases
-        return Sharing(WINDOWS, 0, False, _NOTHING, _NOTHING, _NO_MATRIX, self.filter)  # noqa: FBT003
+        return Sharing(WINDOWS, 0, False, _NOTHING, _NOTHING, _NO_MATRIX, self.filter)  # noqa: FBT003  # a tuple, by place
 
     def feedback(self, releases: int) -> Feedback:
         """A window in whole numbers, rounded down when it is shown."""
         return WindowFeedback(self.filter, self.schedule.timing, releases)
 
     def float_arrays(self, releases: int, size: int) -> Arrays:
-        """The window; the filter's figures; what is released, and the filter's two estimates."""
+        """The window; the filter's figures; what is released, and the filter's two estimates.
+
+        Args:
+            releases: J, the most releases there can be; it makes no difference.
+            size: p, the length of a packed row.
+
+        Returns:
+            Arrays of zeros: ``nodes`` of shape (1, p), the window; ``idle``, the filter's figures;
+            ``totals``, of which row 0 is released.
+        """
         del releases
         return self._arrays(np.zeros((1, size)), size)
 
     def integer_arrays(self, releases: int, size: int, number: int) -> Arrays:
-        """The same, with the window in whole numbers of any size."""
+        """The same arrays, with the window in whole numbers of any size.
+
+        Args:
+            releases: J, the most releases there can be; it makes no difference.
+            size: p, the length of a packed row.
+            number: how many releases there have been; it makes no difference.
+
+        Returns:
+            Arrays of zeros, of the same shapes.
+        """
         del releases, number
         return self._arrays(np.full((1, size), 0, dtype=object), size)
 

@@ -41,7 +41,7 @@ class Schedule:
 
     @property
     def timing(self) -> schedule.Timing:
-        """The same for the compiled loop."""
+        """This schedule as arguments of the compiled kernels."""
         return schedule.Timing(
             start=self.start,
             ratio=float(self.ratio),

@@ -56,7 +56,13 @@ _NO_MATRIX = np.empty((0, 0))
 
 @runtime_checkable
 class Strategy(Protocol):
-    """A way to share noise between up to J releases."""
+    """A way to share noise between up to J releases.
+
+    The module's description has the terms. What is promised rests on `person_cost`, which must not
+    be too small, and on `sharing` and `feedback` doing what `encoder` says; all are public, and
+    see no row. The short way to a strategy of your own is a subclass of `SquareRoot` with another
+    `kind`, `encoder` and `decoder`. It is for learners in memory: a file cannot hold it.
+    """
 
     @property
     def kind(self) -> str:
@@ -67,7 +73,14 @@ class Strategy(Protocol):
         """Whether rows are added up in its nodes, so that all rows must fit into one sum."""
 
     def column_norm(self, releases: int) -> float:
-        """The longest column of C, rounded up: what one row costs."""
+        """The longest column of C, rounded up: what one row costs.
+
+        Args:
+            releases: J, the most releases there can be.
+
+        Returns:
+            The length, in multiples of what one row costs in one sum.
+        """
 
     def person_cost(self, releases: int, contributions: int, *, every_round: bool) -> float:
         """What one person's rounds cost over all releases, as a multiple of one row in one sum.
@@ -85,31 +98,89 @@ class Strategy(Protocol):
         """How long rows ``numbers`` (from 1, ascending) of the decoder are, or upper bounds.
 
         Rows in between are no longer than the next of these.
+
+        Args:
+            releases: J, the most releases there can be.
+            numbers: of some releases, from 1, ascending, shape (n,).
+
+        Returns:
+            The deviation of each one's noise in multiples of one draw, shape (n,).
         """
 
     def amounts(self, held: Arrays) -> tuple[float, float] | None:
         """The noise of the release, in multiples of one draw, and the total weight of its rows.
 
         None where that depends on the release's number alone, and every row counts one.
+
+        Args:
+            held: what is held since that release.
+
+        Returns:
+            Both numbers, public, or None.
         """
 
     def heaviest(self, number: int) -> float:
-        """The largest weight of any row in release ``number``."""
+        """The largest weight of any row in release ``number``.
+
+        Args:
+            number: the release's number, from 1.
+
+        Returns:
+            The weight; 1 if all rows count alike.
+        """
 
     def batch_weights(self, releases: int) -> _F64:
-        """How much a row of each batch counts in each of the first releases, shape (J, J)."""
+        """How much a row of each batch counts in each of the first releases, shape (J, J).
+
+        Args:
+            releases: J, how many releases.
+
+        Returns:
+            A release a row, a batch a column; 0 above the diagonal.
+        """
 
     def require_schedule(self, schedule: Schedule) -> None:
-        """Refuse release times that this strategy was not made for."""
+        """Refuse release times that this strategy was not made for.
+
+        Args:
+            schedule: when there is a release.
+
+        Raises:
+            ParameterError: the strategy is for another schedule.
+        """
 
     def require_held(self, held: Arrays, number: int) -> None:
-        """ValueError if what is public in stored arrays cannot be so after ``number`` releases."""
+        """Check what is public in stored arrays, as far as it follows from the number of releases.
+
+        Args:
+            held: what was stored.
+            number: how many releases there had been.
+
+        Raises:
+            ValueError: it cannot be so after that many releases.
+        """
 
     def sharing(self, releases: int) -> Sharing:
-        """The same for the compiled loop."""
+        """This strategy as arguments of the compiled kernels.
+
+        They know trees, buffers, windows and decoders written out, and nothing else.
+
+        Args:
+            releases: J, the most releases there can be.
+
+        Returns:
+            Which of these it is, with the numbers that they need.
+        """
 
     def feedback(self, releases: int) -> Feedback | None:
-        """How noise in whole numbers is made of earlier noise; None if all draws are used as is."""
+        """How noise in whole numbers is made of earlier noise; None if all draws are used as is.
+
+        Args:
+            releases: J, the most releases there can be.
+
+        Returns:
+            How the noise of one release follows from that of earlier ones, or None.
+        """
 
     def float_arrays(self, releases: int, size: int) -> Arrays:
         """What is held before the first release, in floating point: zeros.
@@ -117,6 +188,9 @@ class Strategy(Protocol):
         Args:
             releases: J, the most releases there can be.
             size: p, the length of a packed row.
+
+        Returns:
+            Arrays of zeros. Row 0 of ``totals`` is what is released.
         """
 
     def integer_arrays(self, releases: int, size: int, number: int) -> Arrays:
@@ -126,13 +200,30 @@ class Strategy(Protocol):
             releases: J, the most releases there can be.
             size: p, the length of a packed row.
             number: how many releases there have been.
+
+        Returns:
+            Arrays of zeros. Row 0 of ``totals`` is what is released.
         """
 
     def encoder(self, releases: int) -> _F64:
-        """C written out, shape (draws, J)."""
+        """C written out, shape (draws, J).
+
+        Args:
+            releases: J, how many releases: few, as the matrix is written out.
+
+        Returns:
+            The matrix, a draw a row and a batch a column.
+        """
 
     def decoder(self, releases: int) -> _F64:
-        """The matrix from draws to the noise of releases, shape (J, draws)."""
+        """The matrix from draws to the noise of releases, shape (J, draws).
+
+        Args:
+            releases: J, how many releases: few, as the matrix is written out.
+
+        Returns:
+            The matrix, a release a row and a draw a column.
+        """
 
 
 class _PlainSums:
@@ -152,10 +243,15 @@ class _PlainSums:
         return np.tril(np.ones((releases, releases)))
 
     def require_schedule(self, schedule: Schedule) -> None:
-        """Any will do."""
+        """Accept any release times."""
 
     def require_held(self, held: Arrays, number: int) -> None:
-        """Nothing that is held is public."""
+        """Accept any arrays: nothing in them is public.
+
+        Args:
+            held: what was stored.
+            number: how many releases there had been.
+        """
 
 
 @dataclass(frozen=True)
@@ -173,17 +269,41 @@ class Tree(_PlainSums):
     nodes_hold_sums: ClassVar[bool] = True
 
     def column_norm(self, releases: int) -> float:
-        """The square root of the m nodes that hold a batch."""
+        """The square root of the m nodes that hold a batch.
+
+        Args:
+            releases: J, the most releases there can be.
+
+        Returns:
+            sqrt(m).
+        """
         return math.sqrt(tree_depth(releases))
 
     def person_cost(self, releases: int, contributions: int, *, every_round: bool) -> float:
-        """Less than all rounds in one batch if every row is a batch: nodes hold few rows then."""
+        """Less than all rounds in one batch if every row is a batch: nodes hold few rows then.
+
+        Args:
+            releases: J, the most releases there can be.
+            contributions: in how many rounds the person takes part.
+            every_round: whether every row is a batch of its own.
+
+        Returns:
+            The cost, not rounded up.
+        """
         if every_round:
             return tree_length(depth=tree_depth(releases), contributions=contributions)
         return contributions * self.column_norm(releases)
 
     def row_norms(self, releases: int, numbers: _I64) -> _F64:
-        """sqrt(m), or the root of the most draws that any release up to that number holds."""
+        """sqrt(m), or the root of the most draws that any release up to that number holds.
+
+        Args:
+            releases: J, the most releases there can be.
+            numbers: of some releases, from 1, ascending, shape (n,).
+
+        Returns:
+            The deviation of each one's noise in multiples of one draw, shape (n,).
+        """
         if self.pan_private:
             return np.full(len(numbers), math.sqrt(tree_depth(releases)))
         return np.sqrt([max(n.bit_length() - 1, n.bit_count()) for n in map(int, numbers)])
@@ -197,11 +317,28 @@ class Tree(_PlainSums):
         """None: every node has noise of its own."""
 
     def float_arrays(self, releases: int, size: int) -> Arrays:
-        """A node and an idle draw for each level, and their running totals."""
+        """A node and an idle draw for each level, and their running totals.
+
+        Args:
+            releases: J, the most releases there can be.
+            size: p, the length of a packed row.
+
+        Returns:
+            Arrays of zeros: ``nodes`` and ``idle`` of shape (m, p), ``totals`` of shape (m + 1, p).
+        """
         return self._arrays(releases, size, np.float64)
 
     def integer_arrays(self, releases: int, size: int, number: int) -> Arrays:
-        """The same in 64-bit whole numbers, however many releases there have been."""
+        """The same in 64-bit whole numbers, however many releases there have been.
+
+        Args:
+            releases: J, the most releases there can be.
+            size: p, the length of a packed row.
+            number: how many releases there have been; it makes no difference.
+
+        Returns:
+            Arrays of zeros, of the same shapes.
+        """
         del number
         return self._arrays(releases, size, np.int64)
 
@@ -223,7 +360,17 @@ _TREES = {"pan-private": Tree(pan_private=True), "covering": Tree(pan_private=Fa
 
 
 def tree(form: str) -> Tree:
-    """The tree of this form: 'pan-private' or 'covering'."""
+    """The tree of this form: 'pan-private' or 'covering'.
+
+    Args:
+        form: 'pan-private' or 'covering'.
+
+    Returns:
+        The strategy.
+
+    Raises:
+        ParameterError: it is neither.
+    """
     return _TREES[checks.one_of("tree", form, tuple(_TREES))]
 
 
@@ -251,7 +398,14 @@ class Buffered(_PlainSums):
         object.__setattr__(self, "spacing", checks.within("spacing", spacing, 0.2, 5.0))
 
     def mixture(self, releases: int) -> tuple[_F64, _F64]:
-        """(decays, weights) of the buffers: c_k = sum of weight * decay^(k-1), and c_0 = 1."""
+        """(decays, weights) of the buffers: c_k = sum of weight * decay^(k-1), and c_0 = 1.
+
+        Args:
+            releases: J, the most releases there can be.
+
+        Returns:
+            Both of shape (b,), for b buffers; b grows with ln J.
+        """
         if self.exponent == 0.0:
             return _NOTHING, _NOTHING
         logits = np.arange(0.0, math.log(max(2, releases)) + 1.0, self.spacing)
@@ -261,7 +415,14 @@ class Buffered(_PlainSums):
         return decays, mass * decays
 
     def column_norm(self, releases: int) -> float:
-        """The first column, which is the longest."""
+        """The first column, which is the longest.
+
+        Args:
+            releases: J, the most releases there can be.
+
+        Returns:
+            Its length, rounded up.
+        """
         decays, weights = self.mixture(releases)
         # The sum over k of c_k^2 is a geometric series for each pair of buffers.
         pairs = np.multiply.outer(decays, decays)
@@ -272,29 +433,63 @@ class Buffered(_PlainSums):
         return math.sqrt(square) * (1 + lost)
 
     def person_cost(self, releases: int, contributions: int, *, every_round: bool) -> float:
-        """As if all rounds were in one batch, the costliest one."""
+        """As if all rounds were in one batch, the costliest one.
+
+        Args:
+            releases: J, the most releases there can be.
+            contributions: in how many rounds the person takes part.
+            every_round: whether every row is a batch of its own; it makes no difference.
+
+        Returns:
+            The cost, not rounded up.
+        """
         del every_round
         return contributions * self.column_norm(releases)
 
     def row_norms(self, releases: int, numbers: _I64) -> _F64:
-        """By running the recurrence on a single impulse."""
+        """By running the recurrence on a single impulse.
+
+        Args:
+            releases: J, the most releases there can be.
+            numbers: of some releases, from 1, ascending, shape (n,).
+
+        Returns:
+            The deviation of each one's noise in multiples of one draw, shape (n,).
+        """
         return np.asarray(buffers.row_norms(*self.mixture(releases), numbers))
 
     def sharing(self, releases: int) -> Sharing:
         """The decays and weights of the buffers, for the compiled loop."""
-        return Sharing(BUFFERS, 0, False, *self.mixture(releases), _NO_MATRIX, NO_FILTER)  # noqa: FBT003
+        return Sharing(BUFFERS, 0, False, *self.mixture(releases), _NO_MATRIX, NO_FILTER)  # noqa: FBT003  # a tuple, by place
 
     def feedback(self, releases: int) -> Feedback:
-        """The same buffers in fixed point."""
+        """The buffers as in `sharing`, in fixed point."""
         return BufferFeedback(*self.mixture(releases))
 
     def float_arrays(self, releases: int, size: int) -> Arrays:
-        """The buffers, and what is released."""
+        """The buffers, and what is released.
+
+        Args:
+            releases: J, the most releases there can be.
+            size: p, the length of a packed row.
+
+        Returns:
+            Arrays of zeros: ``nodes`` of shape (b, p) for b buffers, ``totals`` of shape (1, p).
+        """
         buffers = np.zeros((len(self.mixture(releases)[0]), size))
         return Arrays(nodes=buffers, idle=np.zeros((0, size)), totals=np.zeros((1, size)))
 
     def integer_arrays(self, releases: int, size: int, number: int) -> Arrays:
-        """The buffers in whole numbers of any size, however many releases there have been."""
+        """The buffers in whole numbers of any size, however many releases there have been.
+
+        Args:
+            releases: J, the most releases there can be.
+            size: p, the length of a packed row.
+            number: how many releases there have been; it makes no difference.
+
+        Returns:
+            Arrays of zeros, of the same shapes, in Python's own whole numbers.
+        """
         del number
         return _unbounded(len(self.mixture(releases)[0]), size)
 
@@ -329,29 +524,64 @@ class _Written(_PlainSums):
         return float(np.linalg.norm(self.encoder(releases), axis=0).max()) * (1 + 1e-11)
 
     def person_cost(self, releases: int, contributions: int, *, every_round: bool) -> float:
-        """As if all rounds were in one batch, the costliest one."""
+        """As if all rounds were in one batch, the costliest one.
+
+        Args:
+            releases: J, the most releases there can be.
+            contributions: in how many rounds the person takes part.
+            every_round: whether every row is a batch of its own; it makes no difference.
+
+        Returns:
+            The cost, not rounded up.
+        """
         del every_round
         return contributions * self.column_norm(releases)
 
     def row_norms(self, releases: int, numbers: _I64) -> _F64:
-        """The lengths of the decoder's rows."""
+        """The lengths of the decoder's rows.
+
+        Args:
+            releases: J, the most releases there can be.
+            numbers: of some releases, from 1, ascending, shape (n,).
+
+        Returns:
+            The deviation of each one's noise in multiples of one draw, shape (n,).
+        """
         return np.asarray(np.linalg.norm(self.decoder(releases), axis=1)[numbers - 1])
 
     def sharing(self, releases: int) -> Sharing:
         """The decoder written out, for the compiled loop."""
         decoder = self.decoder(releases).copy()  # a kernel's own
-        return Sharing(MATRIX, 0, False, _NOTHING, _NOTHING, decoder, NO_FILTER)  # noqa: FBT003
+        return Sharing(MATRIX, 0, False, _NOTHING, _NOTHING, decoder, NO_FILTER)  # noqa: FBT003  # a tuple, by place
 
     def feedback(self, releases: int) -> Feedback:
         """A weighted sum of all noise so far."""
         return HistoryFeedback(self.encoder(releases))
 
     def float_arrays(self, releases: int, size: int) -> Arrays:
-        """All draws, the noise in the last release, and what is released."""
+        """All draws, the noise in the last release, and what is released.
+
+        Args:
+            releases: J, the most releases there can be.
+            size: p, the length of a packed row.
+
+        Returns:
+            Arrays of zeros: ``nodes`` of shape (J, p), ``idle`` and ``totals`` of shape (1, p).
+        """
         return Arrays(*(np.zeros((rows, size)) for rows in (few(releases), 1, 1)))
 
     def integer_arrays(self, releases: int, size: int, number: int) -> Arrays:
-        """The noise of every release so far, in whole numbers of any size."""
+        """The noise of every release so far, in whole numbers of any size.
+
+        Args:
+            releases: J, the most releases there can be.
+            size: p, the length of a packed row.
+            number: how many releases there have been.
+
+        Returns:
+            Arrays of zeros in Python's own whole numbers: ``nodes`` of shape (number, p), and
+            ``totals`` of shape (1, p).
+        """
         del releases
         return _unbounded(number, size)
 

@@ -63,7 +63,14 @@ class Unperturbed(NoTree, NoMemory):
     leading_term = None
 
     def with_calibration(self, calibration: str) -> "Unperturbed":
-        """Refuse: there is no noise."""
+        """Refuse: there is no noise.
+
+        Args:
+            calibration: any calibration.
+
+        Raises:
+            ParameterError: always.
+        """
         raise ParameterError(
             "calibration", f"is {calibration!r}, but variant {self.name!r} has no noise"
         )
@@ -73,13 +80,35 @@ class Unperturbed(NoTree, NoMemory):
         return replace(self, regularizer=shift, policy="ucb")
 
     def with_rho_min(self, rho_min: float) -> "Unperturbed":
-        """The same thing: the regularizer is its own lower bound."""
+        """The same thing: the regularizer is its own lower bound.
+
+        Args:
+            rho_min: the regularizer, above 0.
+
+        Returns:
+            The variant.
+
+        Raises:
+            ParameterError: it is not above 0.
+        """
         return self.with_shift(checks.positive("rho_min", rho_min))
 
     def mechanism(
         self, setting: Setting, privacy: Privacy | None, *, noise: str = "float"
     ) -> Mechanism:
-        """No noise, and no promise."""
+        """No noise, and no promise.
+
+        Args:
+            setting: problem, horizon and failure probability.
+            privacy: must be None: nothing is promised.
+            noise: 'exact' or 'float', which makes no difference.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: there is a privacy target, or the regularizer is not above 0.
+        """
         _discrete_gaussian.checked(noise)
         if privacy is not None:
             raise ParameterError("privacy", f"has no effect on variant {self.name!r}; leave it out")

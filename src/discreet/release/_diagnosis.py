@@ -56,7 +56,7 @@ class Evidence:
     gain: float
 
     def sentences(self) -> list[str]:
-        """One for each number."""
+        """A sentence for each number."""
         return [
             f"The released moment is {self.signal:.3g} times as long as noise alone would make it.",
             f"{100 * self.removed:.3g}% of all directions' prior variance is gone.",

@@ -14,6 +14,8 @@ from discreet.release.policies import Choice, Policy, PosteriorUCB
 
 _F64 = NDArray[np.float64]
 
+A_POLICY = "PosteriorUCB(), UCB(), Thompson() or greedy()"  # what messages suggest
+
 _MANY = 16  # sets, from which on it pays to look at them together
 
 Some = ArrayLike | AbstractSet[int]
@@ -172,6 +174,6 @@ def picked_of_each(
 def _index(found: object) -> int:
     """What a policy returned, as a whole number; -1 if it is none."""
     try:
-        return -1 if isinstance(found, bool) else operator.index(found)  # type: ignore[arg-type]
+        return -1 if isinstance(found, bool) else operator.index(found)  # type: ignore[arg-type]  # what is no index is a TypeError
     except TypeError:
         return -1

@@ -6,19 +6,20 @@ do is post-processing: earlier people's privacy does not depend on them.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import NotFiniteError, ParameterError, RewoundStateError, ShapeError
 from discreet.features import FeatureMap
+from discreet.features._sources import Actions
 from discreet.mechanism import Mechanism
 from discreet.privacy import Guarantee
 from discreet.problem import Problem
 from discreet.release import policies
 from discreet.release._diagnosis import Diagnosis, diagnosis
-from discreet.release._offered import Some, offered, picked
+from discreet.release._offered import A_POLICY, Some, offered, picked
 from discreet.release._release import Release, fingerprint
 from discreet.release.confidence import Region
 from discreet.release.policies import Choice
@@ -27,6 +28,8 @@ from discreet.release.posterior import Estimate, Posterior
 __all__ = ["Ranker"]
 
 _F64 = NDArray[np.float64]
+Offer: TypeAlias = ArrayLike | Actions
+"""A decision set: rows, shape (K, d), or what a feature map takes."""
 
 
 class Deciding(ABC):
@@ -73,12 +76,12 @@ class Deciding(ABC):
         return diagnosis(self.release)
 
     @abstractmethod
-    def _rows(self, actions: Any, context: Mapping[str, Any] | None) -> _F64:  # noqa: ANN401
+    def _rows(self, actions: Offer, context: Mapping[str, Any] | None) -> _F64:
         """The decision set as rows, shape (K, d), that nobody can write to."""
 
     def choose(
         self,
-        actions: Any,  # noqa: ANN401  # rows, or what a feature map takes
+        actions: Offer,
         *,
         context: Mapping[str, Any] | None = None,
         among: Some | None = None,
@@ -105,7 +108,7 @@ class Deciding(ABC):
 
     def probabilities(
         self,
-        actions: Any,  # noqa: ANN401
+        actions: Offer,
         *,
         context: Mapping[str, Any] | None = None,
         among: Some | None = None,
@@ -129,7 +132,7 @@ class Deciding(ABC):
 
     def rank(
         self,
-        actions: Any,  # noqa: ANN401
+        actions: Offer,
         *,
         context: Mapping[str, Any] | None = None,
         among: Some | None = None,
@@ -158,7 +161,7 @@ class Deciding(ABC):
 
     def estimate(
         self,
-        actions: Any,  # noqa: ANN401
+        actions: Offer,
         *,
         context: Mapping[str, Any] | None = None,
         level: float = 0.95,
@@ -182,7 +185,8 @@ class Deciding(ABC):
         rule = getattr(self.policy, "probabilities", None)
         if rule is None:
             raise ParameterError(
-                "policy", "does not say how probable its choices are; give PosteriorUCB(), say"
+                "policy",
+                "does not say how probable its choices are; pass, for example, PosteriorUCB()",
             )
         places = offered(len(sets), among, exclude)
         found = np.zeros(len(sets))
@@ -221,11 +225,12 @@ class Ranker(Deciding):
         features: FeatureMap | None = None,
         policy: policies.Policy | None = None,
     ) -> None:
-        """Check that they fit together."""
+        """Check that release, feature map and policy fit together."""
         if not isinstance(release, Release):
-            raise ParameterError("release", "is not one; give Release.from_json(document), say")
-        if policy is not None and not isinstance(policy, policies.Policy):
-            raise ParameterError("policy", "is not one; give PosteriorUCB(), UCB() or Thompson()")
+            raise ParameterError(
+                "release", "is not a Release; pass, for example, Release.from_json(document)"
+            )
+        require_policy(policy)
         self._features = fitting(features, release.mechanism.setting.problem)
         self._policy = policies.settled(policy, release.mechanism)
         self._release = release
@@ -268,22 +273,24 @@ class Ranker(Deciding):
         if release.number == before.number and fingerprint(release) == fingerprint(before):
             return False
         if release.number <= before.number:
+            other = "a different release" if release.number == before.number else "release"
+            used = f"{other} number {before.number}"
             raise RewoundStateError(
                 "release",
-                f"is number {release.number}, and number {before.number} was shown already and is "
-                "another: the learner was restored from before that. Restore its newest state",
+                f"is number {release.number}, but this ranker has already used {used}; the learner "
+                "was restored from an older state. Restore the newest one",
             )
         self._release = release
         return True
 
-    def _rows(self, actions: Any, context: Mapping[str, Any] | None) -> _F64:  # noqa: ANN401
+    def _rows(self, actions: Offer, context: Mapping[str, Any] | None) -> _F64:
         found = rows_of(actions, context, self._features)
         dim = self._release.moment.size
         try:
             sets = np.array(found, dtype=np.float64)
         except (TypeError, ValueError):
             sets = np.empty(0)
-        if sets.ndim != 2 or sets.shape[1] != dim or not len(sets):  # noqa: PLR2004
+        if sets.ndim != 2 or sets.shape[1] != dim or not len(sets):
             raise ShapeError("actions", f"must be numbers of the shape (K, {dim}), an action a row")
         if not np.isfinite(sets).all():
             raise NotFiniteError("actions", "holds NaN or infinity; give finite features")
@@ -295,15 +302,25 @@ class Ranker(Deciding):
         return f"Ranker(release={release.number}, rows={release.rows}, dim={release.moment.size})"
 
 
+def require_policy(policy: object) -> None:
+    """Refuse what is neither a policy nor None."""
+    if policy is not None and not isinstance(policy, policies.Policy):
+        raise ParameterError("policy", f"has no choose() method; pass {A_POLICY}")
+
+
 def fitting(features: FeatureMap | None, problem: Problem) -> FeatureMap | None:
     """The feature map, if it is the one that a problem names."""
     if features is None:
         return None
     if not isinstance(features, FeatureMap):
-        raise ParameterError("features", "is no feature map; give FeatureMap.from_json(...), say")
+        raise ParameterError(
+            "features", "is no feature map; pass, for example, FeatureMap.from_json(...)"
+        )
     if problem.features is not None and features.digest != problem.features:
         raise ParameterError(
-            "features", "is another map than the learner's; its digest is on the privacy card"
+            "features",
+            "does not match the learner's feature map; compare its digest with the one on the "
+            "privacy card",
         )
     if features.dim != problem.dim:
         raise ParameterError(
@@ -313,10 +330,10 @@ def fitting(features: FeatureMap | None, problem: Problem) -> FeatureMap | None:
 
 
 def rows_of(
-    actions: Any,  # noqa: ANN401
+    actions: Offer,
     context: Mapping[str, Any] | None,
     features: FeatureMap | None,
-) -> Any:  # noqa: ANN401
+) -> Any:  # noqa: ANN401  # rows, or what is none and is refused later
     """A decision set as a feature map makes it; as it was given, if there is none."""
     if features is not None:
         return features(context, actions)

@@ -90,7 +90,7 @@ def draw_intervals(
 def _axes(lines: int) -> "Axes":
     """Axes in a figure of their own, which no other code knows of."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  # slow to import
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415  # as above
 
     height = max(_LEAST_HEIGHT, 0.8 + _LINE_HEIGHT * lines)
     figure = Figure(figsize=(_WIDTH, height), layout="constrained")

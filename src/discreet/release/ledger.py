@@ -230,6 +230,10 @@ class Ledger:
 
         Returns:
             The ledger.
+
+        Raises:
+            ParameterError: ``torn`` is neither of the two.
+            BrokenLedgerError: a line is damaged, or no ledger's; it names which.
         """
         checks.one_of("torn", torn, ("refuse", "drop"))
         content = data.encode("utf-8", "replace") if isinstance(data, str) else bytes(data)

@@ -48,7 +48,21 @@ class Policy(Protocol):
     """A rule that turns a release and a decision set into a choice."""
 
     def choose(self, release: Release, actions: _F64) -> Choice | int:
-        """One of the K actions, given as rows, shape (K, d): a `Choice`, or its index."""
+        """Choose one action of a decision set.
+
+        It may depend on nothing but its arguments and randomness of its own: keep neither argument,
+        and remember nothing between calls. That is what makes choices post-processing of releases.
+
+        Args:
+            release: what has been learned so far; public. `Release` has the noisy sums, and what
+                they say: ``release.posterior`` and ``release.confidence``.
+            actions: the actions on offer, shape (K, d), an action a row; read-only. They are the
+                current person's own: private to everybody else.
+
+        Returns:
+            A `Choice`, or the index of an action alone, from 0 to K - 1, if the policy cannot say
+            how probable it was.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +142,7 @@ class PosteriorUCB:
         Returns:
             Probabilities that add up to 1 in each set.
         """
-        if actions.ndim == 3:  # noqa: PLR2004
+        if actions.ndim == 3:
             return release.posterior.probabilities(actions, self.numbers(release.mechanism))
         found = np.empty(len(actions))
         offered = np.ascontiguousarray(actions, dtype=np.float64)

@@ -132,7 +132,7 @@ class Posterior:
             sets = np.asarray(actions, dtype=np.float64)
         except (TypeError, ValueError):
             sets = np.empty(0)
-        if sets.ndim != 2 or sets.shape[1] != self.centre.size:  # noqa: PLR2004
+        if sets.ndim != 2 or sets.shape[1] != self.centre.size:
             raise ShapeError("actions", f"must be numbers of the shape (K, {self.centre.size})")
         if not np.isfinite(sets).all():
             raise NotFiniteError("actions", "must be finite")

@@ -1,4 +1,4 @@
-"""Logged rounds from a file, checked: what was known, what was done, what came of it.
+"""Logged rounds from a file, checked: contexts, actions, propensities and rewards.
 
 A round's numbers depend on its own row alone. Messages say in which line something is wrong, and
 never what stands there.
@@ -83,7 +83,7 @@ class Rounds(NamedTuple):
     subjects: list[str] | None = None
 
     def pieces(self, most: int) -> "Iterator[Rounds]":
-        """The same, no more than so many at a time."""
+        """These rounds in pieces of at most ``most``."""
         for start in range(0, self.rows.size, most):
             rows = slice(start, start + most)
             contexts = {name: cells[rows] for name, cells in self.contexts.items()}

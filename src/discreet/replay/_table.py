@@ -51,7 +51,7 @@ class Column(ABC):
 
     @abstractmethod
     def at(self, rows: NDArray[np.int64]) -> "Column":
-        """Some of its cells."""
+        """The column of the cells at ``rows``."""
 
     def texts(self) -> list[str | None]:
         """The cells as text; None for what is missing."""
@@ -230,7 +230,7 @@ class _Texts(Column):
 
     def at(self, rows: NDArray[np.int64]) -> Column:
         cells = self._cells
-        if rows.size < 2:  # noqa: PLR2004  # `itemgetter` makes no tuple of one
+        if rows.size < 2:  # `itemgetter` makes no tuple of one
             return _Texts(tuple(cells[row] for row in rows))
         return self if rows.size == len(cells) else _Texts(itemgetter(*rows.tolist())(cells))
 
@@ -243,7 +243,7 @@ class _Texts(Column):
 def numbers_of(cells: Sequence[str | None]) -> Cells:
     """Texts as numbers, each by itself; those that are none stay what they are."""
     try:
-        return np.fromiter(map(float, cells), np.float64, len(cells))  # type: ignore[arg-type]
+        return np.fromiter(map(float, cells), np.float64, len(cells))  # type: ignore[arg-type]  # what is no number is an error that is caught
     except (TypeError, ValueError):  # something is missing, or no number
         found = [_number(cell) for cell in cells]
     if any(isinstance(one, str) for one in found):

@@ -119,7 +119,7 @@ class AxisScale(Protocol):
 
     @property
     def name(self) -> str:
-        """As matplotlib calls it."""
+        """Matplotlib's name for this scale."""
 
     def first_round(self, last: float, /) -> float:
         """Where the horizontal axis begins."""

@@ -149,7 +149,7 @@ class Exhibit:
     caption: str
 
     def block(self) -> Drawings:
-        """The same as a block of a page."""
+        """This exhibit as a block of a page."""
         return Drawings(
             drawings=tuple(drawing.svg for drawing in self.drawings), caption=self.caption
         )

@@ -85,7 +85,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and what is to be said of each.
+    """Names, each with a text.
 
     Attributes:
         items: the names and the texts.

@@ -34,7 +34,7 @@ class Meaning:
     @property
     def factor(self) -> float:
         """e^epsilon; infinite beyond floating point."""
-        return math.exp(self.epsilon) if self.epsilon < 709 else math.inf  # noqa: PLR2004
+        return math.exp(self.epsilon) if self.epsilon < 709 else math.inf
 
     def hits(self, alarms: float) -> float:
         """The largest rate of hits at this rate of false alarms."""

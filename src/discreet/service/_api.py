@@ -90,7 +90,7 @@ async def list_releases(core: Core, request: Request) -> Response:
 async def one_release(core: Core, request: Request) -> Response:
     """A release. What has a number never changes."""
     text = request.path_params["number"]
-    if text != "latest" and not (text.isascii() and text.isdecimal() and len(text) <= 12):  # noqa: PLR2004
+    if text != "latest" and not (text.isascii() and text.isdecimal() and len(text) <= 12):
         raise ServiceError(404, "ReleaseNotFound", "There is no release of this number.")
     number = None if text == "latest" else int(text)
     document = await core.release_document(request.path_params["bandit"], number)

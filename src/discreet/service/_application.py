@@ -2,10 +2,10 @@
 
 import logging
 import time
-from typing import Any
 
 from starlette.datastructures import State
 from starlette.routing import BaseRoute, Router
+from starlette.types import Message, Receive, Scope, Send
 
 from discreet.service import _personalizer as personalizer
 from discreet.service import dashboard
@@ -34,7 +34,7 @@ class Application:
         self._router = Router(routes, redirect_slashes=False)
         self.state = state
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         scope["app"] = self
         if scope["type"] != "http":
@@ -42,7 +42,7 @@ class Application:
             return
         began, status = time.perf_counter(), 0
 
-        async def send_on(message: Any) -> None:  # noqa: ANN401
+        async def send_on(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -51,7 +51,7 @@ class Application:
 
         try:
             await self._router(scope, receive, send_on)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is answered
             shown = refused(error)  # which logs what nobody thought of
             if not status:
                 await refusal(shown)(scope, receive, send_on)

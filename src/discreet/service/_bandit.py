@@ -51,7 +51,7 @@ class Scored(NamedTuple):
         return self.order[min(place, possible - 1)]
 
     def answer(self, request: RankRequest, event_id: str, choice: int) -> RankAnswer:
-        """What is said to whoever asked."""
+        """The answer to the rank request."""
         ids = [action.id for action in request.actions]
         return RankAnswer(
             event_id=event_id,

@@ -134,7 +134,9 @@ class Committer:
                 answers[place] = error
 
 
-def _taken_in(connection: Connection, job: _Rewards | _Activation, now: float) -> Any:  # noqa: ANN401
+def _taken_in(
+    connection: Connection, job: _Rewards | _Activation, now: float
+) -> list[Verdict] | bool:
     """What became of rewards, or of an activation."""
     if isinstance(job, _Activation):
         return events.activate(connection, job.bandit, job.event_id, now)

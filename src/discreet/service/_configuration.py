@@ -139,7 +139,7 @@ def _require_places(made: Configuration) -> None:
         raise ParameterError("database", "is no postgresql:// URL; leave it out for SQLite")
     if made.database is not None and "#" in made.database:
         raise ParameterError("database", "must not have a #; bandits are named by their requests")
-    if not 0 <= made.port <= 65535:  # noqa: PLR2004
+    if not 0 <= made.port <= 65535:
         raise ParameterError("port", f"is {made.port}; give one from 0 to 65535")
     if (made.tls_certificate is None) != (made.tls_key is None):
         raise ParameterError("tls_key", "and tls_certificate go together; give both")

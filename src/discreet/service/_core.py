@@ -37,15 +37,15 @@ class Decision(NamedTuple):
     decided: Decided
 
     def answer(self) -> RankAnswer:
-        """What is said to whoever asked."""
+        """The answer to the rank request."""
         return self.scored.answer(self.request, self.decided.event_id, self.decided.choice)
 
     def unlearned(self) -> RankAnswer:
-        """What is said if nobody knows whether it was written down.
+        """The answer when the commit's outcome is unknown.
 
-        Under an id of the service's own it may have been, and its reward is that of what was shown.
-        An id of the client's may be that of an earlier try, with another action, whose reward this
-        one's must not become: so the answer has an id that belongs to nothing.
+        Its event id must never collect a reward for another action. An id of the service's own is
+        safe: if it was stored, it was with this action. An id of the client's may belong to an
+        earlier try with another action, so the answer gets a new id that belongs to no event.
         """
         known = self.decided.event_id if self.decided.fresh else uuid.uuid4().hex
         return self.scored.answer(self.request, known, self.decided.choice)

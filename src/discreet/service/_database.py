@@ -123,7 +123,7 @@ class Connection(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Give it up."""
+        """Close the connection."""
 
 
 class Database:
@@ -180,7 +180,7 @@ class _SQLite(Connection):
                 _patiently(made, "PRAGMA journal_mode = WAL")
                 for pragma in ("synchronous = FULL", "secure_delete = ON", "cache_size = -32000"):
                     made.execute(f"PRAGMA {pragma}")
-                os.chmod(self._file, 0o600)  # noqa: PTH101
+                self._file.chmod(0o600)
             except BaseException:
                 made.close()
                 raise

@@ -42,7 +42,7 @@ def answer(value: object, status: int = 200, headers: dict[str, str] | None = No
 def refusal(error: ServiceError) -> Response:
     """An error as JSON."""
     headers = {"Retry-After": "1"} if error.status in {429, 503} else {}
-    if error.status == 401:  # noqa: PLR2004
+    if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return answer(ErrorAnswer(ErrorBody(error.code, error.message)), error.status, headers)
 

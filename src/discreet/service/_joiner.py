@@ -72,9 +72,12 @@ class Joiner:
         return self._learner
 
     def turn(self) -> int:
-        """Erase whom it was asked to, close what is due, publish releases; how many rows came in.
+        """One pass over a bandit: erase requested subjects, close due events, publish releases.
 
         After an error, or a crash at any instant, the next turn goes on where this one stopped.
+
+        Returns:
+            How many rows were learned.
         """
         self._publish()  # what an error or a crash left unpublished
         self._erase()
@@ -96,12 +99,13 @@ class Joiner:
         known = self._learner.rows
         if testimony is not None and testimony.rows > known:
             raise RewoundStateError(
-                "learner", "has fewer rows than the witness remembers: it was restored from before"
+                "learner",
+                "has fewer rows than the witness remembers: it was restored from an older state",
             )
         if rows[0][0] < known:
             raise RewoundStateError(
                 "database",
-                "has fewer events than the learner has rows: it was restored from before",
+                "has fewer events than the learner has rows: it was restored from an older state",
             )
 
     def _close_due(self) -> int:
@@ -237,6 +241,6 @@ class Joiner:
         self._wiped_at = time.monotonic()
 
     def close(self) -> None:
-        """Give up the learner."""
+        """Close the learner, so that another process may open it."""
         with contextlib.suppress(Exception):
             self._learner.close()

@@ -44,7 +44,7 @@ class Metrics:
         }
         self._gauges = {
             name: Gauge(f"discreet_{name}", help, ("bandit",), registry=self._registry)
-            for name, help in gauges.items()  # noqa: A001
+            for name, help in gauges.items()  # noqa: A001  # what Prometheus calls it
         }
         self._ready = Gauge(
             "discreet_database_up", "1 if the database answers.", registry=self._registry

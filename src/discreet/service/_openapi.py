@@ -37,9 +37,9 @@ def _operation(
     refusals: tuple[int, ...] = (),
 ) -> dict[str, Any]:
     """One operation; every one that needs a key may be refused for want of it."""
-    said = {"description": summary}
+    said: dict[str, Any] = {"description": summary}
     if answer is not None:
-        said["content"] = {_JSON: {"schema": answer}}  # type: ignore[assignment]
+        said["content"] = {_JSON: {"schema": answer}}
     refused = {"description": "Refused.", "content": {_JSON: {"schema": _ref("ErrorAnswer")}}}
     codes = {*refusals, *((401, 403, 429) if scope else ()), 503}
     codes |= {400, 408, 413} if body else set()

@@ -133,10 +133,10 @@ def _personalizer(
 def _refusal(error: ServiceError, wrong: str) -> Response:
     """An error as Personalizer says it: one of its few codes, and ours as the finer one."""
     status, code, inner = error.status, error.code, error.code
-    if status == 404:  # noqa: PLR2004
+    if status == 404:
         code = "ResourceNotFound"
     elif status not in _OWN_CODES:
-        code = "BadRequest" if status < 500 else "InternalServerError"  # noqa: PLR2004
+        code = "BadRequest" if status < 500 else "InternalServerError"
         inner = wrong if error.code == "BadRequest" else error.code
     found: dict[str, Any] = {"code": code, "message": error.message}
     field = _FIELD.search(error.message)
@@ -163,9 +163,9 @@ async def _reward(core: Core, request: Request) -> Response:
     event = event_of(request)
     body = await decoded(request, _REWARD)
     verdict = (await core.rewards(request.path_params["bandit"], [Reward(event, body.value)]))[0]
-    if verdict.status == 404:  # noqa: PLR2004
+    if verdict.status == 404:
         raise no_event()
-    if verdict.status == 400:  # noqa: PLR2004
+    if verdict.status == 400:
         rule = core.bandit(request.path_params["bandit"]).spec.reward
         raise TargetedError(f"value must be from {rule.low:g} to {rule.high:g}.", "value")
     return Response(status_code=204)

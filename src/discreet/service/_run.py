@@ -176,9 +176,9 @@ async def _serve_http(
     witness: Witness,
     children: list["_Child"],
 ) -> int:
-    from discreet.service._application import application  # noqa: PLC0415
-    from discreet.service._core import Core  # noqa: PLC0415  # they need the extra
-    from discreet.service._server import bound, server_for  # noqa: PLC0415
+    from discreet.service._application import application  # noqa: PLC0415  # it needs the extra
+    from discreet.service._core import Core  # noqa: PLC0415  # it needs the extra
+    from discreet.service._server import bound, server_for  # noqa: PLC0415  # it needs the extra
 
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

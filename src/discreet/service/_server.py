@@ -2,7 +2,7 @@
 
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import uvicorn
@@ -27,7 +27,7 @@ _BACKLOG = 2048
 class _Protocol(HttpToolsProtocol):
     """Closes connections on which the head of a request does not arrive in time, or is too long."""
 
-    def connection_made(self, transport: Any) -> None:  # noqa: ANN401
+    def connection_made(self, transport: Any) -> None:  # noqa: ANN401  # uvicorn and asyncio differ
         super().connection_made(transport)
         self._head_bytes = 0
         self._in_head = True
@@ -88,7 +88,7 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def server_for(app: Any, configuration: Configuration) -> Server:  # noqa: ANN401
+def server_for(app: Callable[..., Any], configuration: Configuration) -> Server:
     """A server for an ASGI application."""
     return Server(
         uvicorn.Config(

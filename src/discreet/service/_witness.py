@@ -53,7 +53,7 @@ class Witness:
 
     @property
     def folder(self) -> Path | None:
-        """Where it is."""
+        """The folder; None if nothing is remembered outside of the data."""
         return self._folder
 
     def of(self, bandit: int) -> Testimony | None:

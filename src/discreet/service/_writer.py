@@ -199,7 +199,10 @@ class Writer:
         self._after[bandit] = time.monotonic() + _RETRY
 
     def _fail(self, bandit: int, state: str, reason: str) -> None:
-        """Say that a bandit does not learn; what is raw and waits for it is not kept for ever."""
+        """Mark a bandit as failed or rewound, and delete raw data ``_KEEP`` after its deadline.
+
+        Raw data of people whose erasure was asked for is deleted at once.
+        """
         self._give_up(bandit, reason)
         with contextlib.suppress(StoreError):
             self._set_state(bandit, state, reason)

@@ -230,7 +230,7 @@ def _simulate_on_gpu(
     simulation: Simulation, seeds: list[int], on_seed: Callable[[int], None] | None
 ) -> Outcome:
     from discreet.simulation._cuda import _play as gpu  # noqa: PLC0415  # it needs this module
-    from discreet.simulation._cuda._runtime import Gpu  # noqa: PLC0415
+    from discreet.simulation._cuda._runtime import Gpu  # noqa: PLC0415  # the same
 
     device, start = Gpu(), time.perf_counter()
     played, regrets = gpu.played(device, simulation, seeds, on_seed=on_seed)
@@ -259,6 +259,9 @@ def release_after(simulation: Simulation, seed: int, rounds: int) -> tuple[Relea
 
     Returns:
         The last release, and the world, which can go on from its next round.
+
+    Raises:
+        ParameterError: there are not so many rounds.
     """
     wanted = checks.within("rounds", checks.count("rounds", rounds), 1, simulation.rounds)
     mechanism, dim = simulation.mechanism, simulation.environment.problem.dim

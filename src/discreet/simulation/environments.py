@@ -407,7 +407,7 @@ class Drifting:
             object.__setattr__(self, "flip", checks.count("flip", self.flip, least=0))
             return
         object.__setattr__(self, "turn", checks.count("turn", self.turn))
-        if self.problem.dim < 2:  # noqa: PLR2004
+        if self.problem.dim < 2:
             raise ParameterError("turn", "needs a world of at least 2 features to turn in")
 
     @property

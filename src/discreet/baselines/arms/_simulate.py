@@ -28,7 +28,7 @@ class Arms:
     def __post_init__(self) -> None:
         """Check the means."""
         means = tuple(checks.finite("means", mean) for mean in self.means)
-        if len(means) < 2:  # noqa: PLR2004
+        if len(means) < 2:
             raise ParameterError("means", f"are {len(means)}; give at least two arms")
         if not all(-1.0 <= mean <= 1.0 for mean in means):
             raise ParameterError("means", "leave [-1, 1]; rewards are plus or minus one")

@@ -181,7 +181,7 @@ class CoreSetSteps:
         self._estimates = np.zeros(len(actions))
 
     def normals_to_choose(self) -> int:
-        """None."""
+        """How many standard normals a choice takes: none."""
         return 0
 
     def choose(self, actions: F64, normals: F64) -> int:  # noqa: ARG002  # nothing is drawn
@@ -203,7 +203,7 @@ class CoreSetSteps:
         return PER_DRAW * len(self._actions)
 
     def refill(self, normals: F64) -> None:
-        """Take it."""
+        """Take in the normals for this phase's noise."""
         self._normals = normals
 
     def learn(self, action: F64, reward: float) -> None:  # noqa: ARG002  # its turn is known

@@ -55,7 +55,7 @@ class LinearSteps(Protocol):
         """How many standard normals have to be handed in before the next row; 0 for none."""
 
     def refill(self, normals: F64) -> None:
-        """Take them."""
+        """Take in the standard normals that `stock` asked for."""
 
     def learn(self, action: F64, reward: float) -> None:
         """Take in a row. Shape: action (d,)."""
@@ -309,7 +309,7 @@ def _checked_actions(actions: ArrayLike, problem: Problem) -> F64:
         found = np.array(actions, dtype=np.float64)
     except (TypeError, ValueError):
         raise ShapeError("actions", "is no matrix of numbers; give one action a row") from None
-    if found.ndim != 2 or found.shape[1] != problem.dim:  # noqa: PLR2004
+    if found.ndim != 2 or found.shape[1] != problem.dim:
         raise ShapeError("actions", f"must have one action a row, of {problem.dim} features each")
     if len(found) == 0:
         raise EmptyDecisionSetError("actions", "is empty; give at least one action")

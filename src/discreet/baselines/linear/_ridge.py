@@ -126,7 +126,7 @@ class RidgePlay:
 
 @dataclass(frozen=True, kw_only=True)
 class RidgeRule(RidgePlay):
-    """What all these rules are told.
+    """Settings that all private ridge rules share.
 
     Attributes:
         problem: the stated bounds.

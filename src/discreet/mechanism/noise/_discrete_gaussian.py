@@ -9,7 +9,7 @@ numbers, and no floating-point operation touches data before noise has been adde
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,7 +118,7 @@ class DiscreteGaussianNoise:
         stds[-firsts.size :] = _times(self.moment_steps, spread)
         return stds
 
-    def draw(self, source: NoiseSource, firsts: I64, count: int) -> Any:  # noqa: ANN401
+    def draw(self, source: NoiseSource, firsts: I64, count: int) -> I64:
         """Independent noise for ``count`` nodes, in whole steps, a packed node a row."""
         return sampler.draw(source, self.parameters_packed(firsts), count)
 

@@ -78,7 +78,7 @@ class GaussianNoise:
         return cls(std=std)
 
     def law(self) -> Noise:
-        """The same for the compiled loop, where no degrees of freedom means Gaussian."""
+        """This noise as arguments of the compiled kernels: no degrees of freedom means Gaussian."""
         return Noise(scale=self.std, moment_scale=self.moment_std, dof=0.0)
 
     def opnorm_bound(self, setting: Setting) -> float:

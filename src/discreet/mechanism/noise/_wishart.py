@@ -56,7 +56,7 @@ class WishartNoise:
         return cls(dof=dof, scale=setting.problem.row_norm**2)
 
     def law(self) -> Noise:
-        """The same for the compiled loop."""
+        """This noise as arguments of the compiled kernels."""
         return Noise(scale=self.scale, moment_scale=self.scale, dof=float(self.dof))
 
     def _roots(self, setting: Setting) -> tuple[float, float]:

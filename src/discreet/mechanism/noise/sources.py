@@ -27,13 +27,34 @@ class NoiseSource(Protocol):
         """True only if nobody can predict or repeat the numbers."""
 
     def normals(self, count: int) -> _F64:
-        """Standard normals, shape (count,)."""
+        """Standard normals, shape (count,).
+
+        Args:
+            count: how many.
+
+        Returns:
+            Numbers that were not handed out before, in an array of the caller's own.
+        """
 
     def chi_squares(self, dofs: _F64) -> _F64:
-        """One chi-square for each entry of ``dofs``."""
+        """One chi-square for each entry of ``dofs``.
+
+        Args:
+            dofs: degrees of freedom, above 0, shape (n,).
+
+        Returns:
+            Chi-squares, shape (n,).
+        """
 
     def words(self, count: int) -> _U64:
-        """Uniform 64-bit words, shape (count,), an array of the caller's own."""
+        """Uniform 64-bit words, shape (count,), an array of the caller's own.
+
+        Args:
+            count: how many.
+
+        Returns:
+            Words that were not handed out before.
+        """
 
 
 class SystemNoise:

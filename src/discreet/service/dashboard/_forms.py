@@ -157,7 +157,7 @@ def _whole(
         if needed:
             errors[name] = "Give a whole number."
         return None
-    if not (text.isascii() and text.isdecimal() and len(text) <= 15):  # noqa: PLR2004
+    if not (text.isascii() and text.isdecimal() and len(text) <= 15):
         errors[name] = "This is not a whole number."
         return None
     return int(text)
@@ -185,7 +185,7 @@ def _compare(
     rule: Mapping[str, float | None],
     errors: dict[str, str],
 ) -> None:
-    """What can be said of all fields at once, before the service has its say."""
+    """Check values that were read and add a message for each wrong one to ``errors``."""
     if not _NAME.fullmatch(name):
         errors["name"] = _SAYS_NAME
     if entry["epsilon"] is not None and not 0.0 < entry["epsilon"] < math.inf:

@@ -88,7 +88,7 @@ async def releases(visit: Visit) -> dict[str, Any]:
     found = await frame(visit)
     listed = [one for one in await visit.core.releases(found["bandit"].name) if one["number"] > 0]
     before = visit.request.query_params.get("before", "")
-    known = before.isascii() and before.isdecimal() and len(before) <= 12  # noqa: PLR2004
+    known = before.isascii() and before.isdecimal() and len(before) <= 12
     bound = int(before) if known else None
     older = [one for one in listed if bound is None or one["number"] < bound]
     shown = older[-_RECENT:][::-1]

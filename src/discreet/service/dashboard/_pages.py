@@ -21,7 +21,7 @@ async def overview(visit: Visit) -> Response:
 
 
 async def learned(visit: Visit) -> Response:
-    """Whether it learns."""
+    """The page that shows how much a bandit has learned."""
     return visit.html("learning.html", tab="learning", **await live.learned(visit))
 
 

@@ -27,7 +27,7 @@ def number(value: float | None, digits: int = 3) -> str:
     text = f"{value:.{digits}g}"
     if "e" not in text:
         return text.replace("-", _MINUS)
-    if 1e3 <= abs(value) < 1e12:  # noqa: PLR2004
+    if 1e3 <= abs(value) < 1e12:
         return f"{value:,.0f}".replace("-", _MINUS)
     mantissa, exponent = text.split("e")
     power = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
@@ -89,7 +89,7 @@ def sparkline(bands: Sequence[Band | None], *, low: float, high: float) -> Marku
     """
     width, height = _SPARK
     drawn = [band for band in bands if band is not None]
-    if len(drawn) < 2:  # noqa: PLR2004
+    if len(drawn) < 2:
         return Markup("")
     reach = (high - low) or 1.0
 

@@ -5,7 +5,7 @@ import hashlib
 import secrets
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -24,6 +24,8 @@ from discreet.service.dashboard._forms import first, form_of
 from discreet.service.dashboard._history import Histories
 from discreet.service.dashboard._sessions import LIFETIME, Session, Sessions
 from discreet.version import __version__
+
+T = TypeVar("T")
 
 HERE = Path(__file__).parent
 COOKIE = "discreet_session"
@@ -76,7 +78,7 @@ class Site:
             static=f"/dashboard/static/{_static_digest()}",
         )
 
-    def html(self, template: str, status: int = 200, **context: Any) -> Response:  # noqa: ANN401
+    def html(self, template: str, status: int = 200, **context: Any) -> Response:  # noqa: ANN401  # whatever the template shows
         """A page."""
         text = self.templates.get_template(template).render(**context)
         return Response(text, status, SECURE, "text/html")
@@ -94,7 +96,7 @@ class Site:
         )
 
     def drop_cookie(self, response: Response, name: str) -> None:
-        """Take it away again."""
+        """Have the browser delete a cookie."""
         response.delete_cookie(name, path="/", httponly=True, samesite="strict", secure=self.secure)
 
 
@@ -130,7 +132,7 @@ class Visit:
         """What forms of this session send back."""
         return self.site.sessions.form_token(self.request.cookies[COOKIE])
 
-    def html(self, template: str, status: int = 200, **context: Any) -> Response:  # noqa: ANN401
+    def html(self, template: str, status: int = 200, **context: Any) -> Response:  # noqa: ANN401  # whatever the template shows
         """A page with the frame around it. Notices are shown once."""
         notices, self.session.notices = self.session.notices, []
         return self.site.html(
@@ -254,7 +256,7 @@ def _require(visit: Visit, scope: str) -> None:
 
 
 def _refusal(visit: Visit, error: ServiceError) -> Response:
-    title = _TITLES.get(error.status, "Not now" if error.status >= 500 else "That did not work")  # noqa: PLR2004
+    title = _TITLES.get(error.status, "Not now" if error.status >= 500 else "That did not work")
     return visit.html("error.html", error.status, title=title, message=error.message)
 
 
@@ -273,6 +275,6 @@ def _static_digest() -> str:
     return found.hexdigest()[:12]
 
 
-async def in_thread(work: Callable[[], Any]) -> Any:  # noqa: ANN401
+async def in_thread(work: Callable[[], T]) -> T:
     """Do arithmetic elsewhere, so that decisions do not wait for a page."""
     return await asyncio.to_thread(work)

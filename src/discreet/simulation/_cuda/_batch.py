@@ -19,7 +19,7 @@ class Buffer(Protocol):
 
     @property
     def address(self) -> int:
-        """Where it is."""
+        """Its address in the device's memory."""
 
     def read(self, dtype: type, shape: tuple[int, ...]) -> NDArray[Any]:
         """A copy of what it holds."""
@@ -28,14 +28,14 @@ class Buffer(Protocol):
 class Stream(Protocol):
     """Work of a device that is done in order."""
 
-    def launch(self, function: Any, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401
+    def launch(self, function: Any, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401  # whatever compiles kernels has its own
         """Start a kernel; returns at once."""
 
     def busy(self) -> bool:
-        """Whether it is not done yet."""
+        """Whether the device is still working on what was launched."""
 
     def wait(self) -> None:
-        """Until it is done."""
+        """Wait until the device has done what was launched."""
 
     def seconds(self) -> float:
         """How long the last launch took on the device."""
@@ -55,10 +55,10 @@ class Device(Protocol):
         """A copy on the device."""
 
     def zeros(self, size: int) -> Buffer:
-        """So many bytes of zeros."""
+        """A buffer of ``size`` zero bytes on the device."""
 
     def stream(self) -> Stream:
-        """A new one."""
+        """A new stream."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ class Replicates:
 def lanes_for(shape: Shape, replicates: int, processors: int) -> int:
     """How many threads play one replicate: more if there are few, so that none is idle."""
     if shape.dim > SMALL_DIM:
-        return 256 if shape.actions >= 512 else 128  # noqa: PLR2004
+        return 256 if shape.actions >= 512 else 128
     if replicates <= _FEW * processors:
         return 32
     return 4 if replicates <= _SOME * processors else 1

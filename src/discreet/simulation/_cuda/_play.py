@@ -1,6 +1,6 @@
 """Everything that is asked for, on a device: shapes side by side, each some rounds at a time.
 
-Between the parts of a run an interrupt is heard and progress is told.
+Between the parts of a run interrupts are handled and progress is reported.
 """
 
 import os
@@ -32,7 +32,7 @@ def play(
     Args:
         device: where.
         wanted: settings, each with its seeds.
-        on_share: hears now and then which share of all rounds has been played.
+        on_share: called now and then with the share of all rounds that has been played.
 
     Yields:
         The place of a setting in ``wanted``, some of its seeds, and their pseudo-regret at its
@@ -179,7 +179,7 @@ def played(
         device: where.
         simulation: what to play.
         seeds: which.
-        on_seed: hears how many seeds are done, as a share of all their rounds.
+        on_seed: called with how many seeds are done, as a share of all their rounds.
 
     Returns:
         The seeds that were played, in the order of ``seeds``, and their pseudo-regret, shape

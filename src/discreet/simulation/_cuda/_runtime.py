@@ -34,14 +34,14 @@ class _Buffer:
 
 
 class _Stream:
-    def __init__(self, cupy: Any) -> None:  # noqa: ANN401
+    def __init__(self, cupy: Any) -> None:  # noqa: ANN401  # CuPy is an extra
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._start, self._end = cupy.cuda.Event(), cupy.cuda.Event()
         self._between = cupy.cuda.get_elapsed_time
         self._arrived = cupy.cuda.Device().synchronize
         self._fresh = True
 
-    def launch(self, function: Any, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401
+    def launch(self, function: Any, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401  # CuPy is an extra
         given = tuple(
             np.uint64(one.address) if isinstance(one, _Buffer) else np.int64(one)
             for one in arguments
@@ -86,7 +86,7 @@ class Gpu:
         self._kernels: dict[str, Any] = {}
         self.processors = int(cupy.cuda.Device().attributes["MultiProcessorCount"])
 
-    def compiled(self, macros: dict[str, int]) -> Any:  # noqa: ANN401
+    def compiled(self, macros: dict[str, int]) -> Any:  # noqa: ANN401  # CuPy is an extra
         """The kernel for one shape, from the cache on disk if it was compiled before."""
         key = repr(macros)
         if key not in self._kernels:
@@ -101,9 +101,9 @@ class Gpu:
         return _Buffer(self._cupy.asarray(np.ascontiguousarray(array).view(np.uint8).reshape(-1)))
 
     def zeros(self, size: int) -> _Buffer:
-        """So many bytes of zeros."""
+        """A buffer of ``size`` zero bytes on the device."""
         return _Buffer(self._cupy.zeros(size, dtype=np.uint8))
 
     def stream(self) -> _Stream:
-        """A new one."""
+        """A new stream."""
         return _Stream(self._cupy)
