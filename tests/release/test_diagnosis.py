@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from discreet import LinUCB, Privacy, Problem, Release
+from discreet import LinUCB, Privacy, Problem, Ranker, Release, features
 from discreet.errors import OutOfBoundsError
 from discreet.mechanism.variants import calibrate, named
-from discreet.release._diagnosis import BEGUN, CANNOT, LEARNED, diagnosis
+from discreet.release._diagnosis import BEGUN, CANNOT, LEARNED, Diagnosis, diagnosis
 from discreet.simulation import Simulation
 from discreet.simulation._simulate import release_after
 from discreet.simulation.environments import Sphere
@@ -103,6 +103,44 @@ def test_a_learner_diagnoses_decision_sets_of_its_bounds() -> None:
     assert bandit.diagnosis.evidence.separated > 0.4  # made up within blocks
     with pytest.raises(OutOfBoundsError):
         bandit.diagnose([2 * np.eye(2)])
+
+
+PAGE = features.FeatureMap(
+    [
+        features.intercept(),
+        features.action_id(["a", "b", "c"]),
+        features.cross(
+            features.category("context.age", ["young", "old"]), features.action_id(list("abc"))
+        ),
+    ]
+)
+
+
+def shown_of_a_page(clicks: dict[str, float], readers: int) -> Diagnosis:
+    """What is said after readers who click on what they are shown with these chances."""
+    problem = replace(PAGE.problem(reward_bound=0.5, theta_norm=1.0), reward_centre=0.5)
+    privacy = Privacy(epsilon=2, delta=1e-6)
+    bandit = LinUCB(problem, horizon=10**5, privacy=privacy, noise="float", noise_source=seeded(3))
+    rng = np.random.default_rng(3)
+    sets = [PAGE({"age": age}, [{"id": one} for one in clicks]) for age in ("young", "old")]
+    shown = rng.integers(len(clicks), size=readers)
+    rows = np.array([sets[turn % 2][place] for turn, place in enumerate(shown)])
+    bandit.observe(rows, (rng.random(readers) < np.array(list(clicks.values()))[shown]) * 1.0)
+    return Ranker(bandit.release, features=PAGE).diagnosis
+
+
+def test_what_all_actions_have_in_common_is_not_taken_for_knowledge_of_which_is_best() -> None:
+    """Seeds are fixed. In the second world all are clicked on as often again: no choice changes."""
+    little, much = {"a": 0.45, "b": 0.45, "c": 0.55}, {"a": 0.05, "b": 0.05, "c": 0.15}
+    one, other = shown_of_a_page(little, 500), shown_of_a_page(much, 500)
+    assert one.known < 0.9 < 0.95 < other.known  # the intercept is known well
+    assert max(one.evidence.gain, other.evidence.gain) < 0.5
+    assert LEARNED not in {one.verdict, other.verdict}
+    late = shown_of_a_page({"a": 0.05, "b": 0.05, "c": 0.8}, 4_000)
+    assert late.evidence.gain > 0.6
+    assert late.verdict == LEARNED
+    assert not late.evidence.anywhere
+    assert "point anywhere" not in str(late)
 
 
 def test_without_noise_there_is_evidence_too_and_with_other_noise_none() -> None:

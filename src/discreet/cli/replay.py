@@ -189,7 +189,7 @@ def _actions(text: str) -> list[Any]:
 def _show(found: Any) -> None:  # noqa: ANN401  # a Replay
     console.print_text(
         f"Learned from {found.learned:,} of {found.rows:,} rows; values are from "
-        f"{found.evaluated:,} others. {found.learner.diagnosis}"
+        f"{found.evaluated:,} others. {found.diagnosis}"
     )
     console.print_text(str(found.learner.guarantee))
     values = [*found.exact, *found.differences]

@@ -4,16 +4,19 @@ They follow from the map's public specification alone. Values are drawn evenly f
 takes: a number between its bounds, one of its categories, some text where any text will do.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.features._map import FeatureMap
+from discreet.features._parts import Category
 from discreet.features._rows import ACTION, CONTEXT, Part
 
 F64 = NDArray[np.float64]
+
+_ID = f"{ACTION}.id"
 
 
 def made_up_sets(features: FeatureMap, *, count: int, n_actions: int, seed: int = 0) -> list[F64]:
@@ -22,7 +25,7 @@ def made_up_sets(features: FeatureMap, *, count: int, n_actions: int, seed: int 
     Args:
         features: the map.
         count: how many sets.
-        n_actions: actions in each; all that the map names, if it names any.
+        n_actions: actions in each, if the map does not list their ids.
         seed: of the generator.
 
     Returns:
@@ -30,15 +33,20 @@ def made_up_sets(features: FeatureMap, *, count: int, n_actions: int, seed: int 
     """
     rng = np.random.default_rng(seed)
     leaves = [leaf for part in features.parts for leaf in _leaves(part)]
-    named = features.actions
-    ids = range(n_actions) if named is None else named
+    ids = _ids(features, leaves) or [f"action {number}" for number in range(n_actions)]
     return [
         features(
             _record(leaves, CONTEXT, rng),
-            [{"id": str(one), **_record(leaves, ACTION, rng)} for one in ids],
+            [{**_record(leaves, ACTION, rng), "id": one} for one in ids],
         )
         for _ in range(count)
     ]
+
+
+def _ids(features: FeatureMap, leaves: list[Part]) -> Sequence[str]:
+    """The ids of all actions, if the map lists them."""
+    listed = [one.values for one in leaves if isinstance(one, Category) and one.path == _ID]
+    return features.actions or (listed[0] if listed else ())
 
 
 def _leaves(part: Part) -> Iterator[Part]:

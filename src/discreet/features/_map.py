@@ -126,17 +126,6 @@ class FeatureMap:
         return _different(found)
 
     @cached_property
-    def shared(self) -> NDArray[np.bool_]:
-        """Which coordinates are the same for all actions of a decision set, shape (d,).
-
-        They cannot change a ranking: those of the intercept, and of parts that read the context
-        alone. There are none if actions have coordinates of their own.
-        """
-        if self.actions is not None:
-            return np.zeros(self.dim, np.bool_)
-        return np.array([ACTION not in part.reads for part in self.parts for _ in part.names()])
-
-    @cached_property
     def digest(self) -> str:
         """SHA-256 of the specification, in hexadecimal."""
         return _canonical.digest(self.to_json())

@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _tables
 from discreet.errors import ParameterError
+from discreet.features import FeatureMap
+from discreet.features._made_up import made_up_sets
 from discreet.kernels import _posterior as kernel
 from discreet.mechanism._prospects import ACTIONS, HALF
 from discreet.problem import Problem
@@ -47,6 +49,9 @@ class Evidence:
             better than a uniform choice with a probability of 97.5%, or more.
         gain: about which share of what the best choices gain over chance is gained by choices from
             this release, if the posterior is right: the mean over parameters that it allows.
+        anywhere: whether ``separated`` and ``gain`` are about made-up actions that point anywhere,
+            and not about decision sets that were given. Real actions may have much in common, such
+            as an intercept: then those of a feature map tell more.
     """
 
     signal: float
@@ -54,6 +59,7 @@ class Evidence:
     width: float
     separated: float
     gain: float
+    anywhere: bool = True
 
     def sentences(self) -> list[str]:
         """A sentence for each number."""
@@ -68,6 +74,7 @@ class Evidence:
             (
                 f"Choices from it gain about {100 * max(0.0, self.gain):.0f}% of what the best "
                 "choices gain over chance."
+                + (" (These two are about made-up actions that point anywhere.)" * self.anywhere)
             ),
         ]
 
@@ -219,7 +226,6 @@ def diagnosis(
     release: Release,
     sets: Sequence[_F64] | None = None,
     *,
-    shared: NDArray[np.bool_] | None = None,
     brief: bool = False,
 ) -> Diagnosis:
     """How much a release says: a function of the release, and of decision sets if any are given.
@@ -227,8 +233,6 @@ def diagnosis(
     Args:
         release: of any learner.
         sets: decision sets to look at, shape (K, d) each; made-up ones if left out.
-        shared: which coordinates all actions of a set have in common, shape (d,), for those that
-            are made up; none if left out.
         brief: leave the evidence out, which takes a moment to work out.
 
     Returns:
@@ -244,8 +248,8 @@ def diagnosis(
         known, share = posterior.known, posterior.prior / posterior.stated
         distinguishes, rows = posterior.distinguishes, mechanism.half_gain_rows
         if release.number > 0 and not brief:
-            made = _made_up(mechanism.setting.problem, shared) if sets is None else sets
-            evidence = _evidence(release, made)
+            offered = _made_up(mechanism.setting.problem) if sets is None else sets
+            evidence = replace(_evidence(release, offered), anywhere=sets is None)
     return Diagnosis(
         release=release.number,
         rows=release.rows,
@@ -257,6 +261,21 @@ def diagnosis(
         half_gain_rows=rows,
         evidence=evidence,
     )
+
+
+def diagnosed(release: Release, features: FeatureMap | None) -> Diagnosis:
+    """The diagnosis, for decision sets that the learner's feature map makes of made-up people.
+
+    Args:
+        release: of any learner.
+        features: its map; None if there is none: then made-up actions point anywhere.
+
+    Returns:
+        The diagnosis.
+    """
+    if features is None:
+        return diagnosis(release)
+    return diagnosis(release, made_up_sets(features, count=_SETS, n_actions=ACTIONS))
 
 
 def _evidence(release: Release, sets: Sequence[_F64] | _F64) -> Evidence:
@@ -306,19 +325,14 @@ def _is_clear(actions: _F64, centre: _F64, covariance: _F64) -> bool:
     return bool(ahead @ centre > _SURE * math.sqrt(max(0.0, float(ahead @ covariance @ ahead))))
 
 
-def _made_up(problem: Problem, shared: NDArray[np.bool_] | None) -> _F64:
-    """Decision sets of actions that point anywhere, each within one of the problem's blocks.
-
-    What all actions of a set have in common cannot tell them apart, so it is left at zero.
-    """
+def _made_up(problem: Problem) -> _F64:
+    """Decision sets of actions that point anywhere, each within one of the problem's blocks."""
     rng = np.random.default_rng(0)  # always the same ones
     sets = rng.standard_normal((_SETS, ACTIONS, problem.dim))
     if len(problem.blocks) > 1:
         owner = np.repeat(np.arange(len(problem.blocks)), problem.blocks)
         drawn = rng.integers(0, len(problem.blocks), (_SETS, ACTIONS))
         sets *= owner == drawn[:, :, None]
-    if shared is not None and not shared.all():
-        sets[:, :, shared] = 0.0
     return np.asarray(
         problem.action_norm * sets / np.linalg.norm(sets, axis=2, keepdims=True), dtype=np.float64
     )

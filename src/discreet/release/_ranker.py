@@ -18,7 +18,7 @@ from discreet.mechanism import Mechanism
 from discreet.privacy import Guarantee
 from discreet.problem import Problem
 from discreet.release import policies
-from discreet.release._diagnosis import Diagnosis, diagnosis
+from discreet.release._diagnosis import Diagnosis, diagnosed
 from discreet.release._offered import A_POLICY, Some, offered, picked
 from discreet.release._release import Release, fingerprint
 from discreet.release.confidence import Region
@@ -34,6 +34,8 @@ Offer: TypeAlias = ArrayLike | Actions
 
 class Deciding(ABC):
     """What can be asked of a release and a policy."""
+
+    _features: FeatureMap | None = None
 
     @property
     @abstractmethod
@@ -73,7 +75,7 @@ class Deciding(ABC):
     @property
     def diagnosis(self) -> Diagnosis:
         """How much the release says, in words and numbers."""
-        return diagnosis(self.release)
+        return diagnosed(self.release, self._features)
 
     @abstractmethod
     def _rows(self, actions: Offer, context: Mapping[str, Any] | None) -> _F64:

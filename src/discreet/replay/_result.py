@@ -6,6 +6,7 @@ from typing import Any
 from discreet.evaluation import Comparison, ExactValue
 from discreet.features import FeatureMap
 from discreet.learner import LinUCB
+from discreet.release._diagnosis import Diagnosis, diagnosed
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -50,6 +51,11 @@ class Replay:
     notes: tuple[str, ...]
     seconds: float
 
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """How much the learner's release says, for decision sets of made-up people."""
+        return diagnosed(self.learner.release, self.features)
+
     def to_json(self) -> dict[str, Any]:
         """All of it as plain data; each part says for whose eyes it is."""
         learner, release = self.learner, self.learner.release
@@ -71,7 +77,7 @@ class Replay:
                 "theta_norm": learner.problem.theta_norm,
                 "reward_centre": self.centre,
                 "release": {"number": release.number, "rows": release.rows},
-                "diagnosis": str(learner.diagnosis),
+                "diagnosis": str(self.diagnosis),
             },
             "exact": {
                 **self.exact.to_json(),
@@ -93,7 +99,7 @@ class Replay:
         )
         parts = [
             f"Learned from {counts}.",
-            str(self.learner.diagnosis),
+            str(self.diagnosis),
             str(self.learner.guarantee),
             "",
             str(self.exact),
