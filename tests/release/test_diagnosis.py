@@ -133,7 +133,8 @@ def test_what_all_actions_have_in_common_is_not_taken_for_knowledge_of_which_is_
     """Seeds are fixed. In the second world all are clicked on as often again: no choice changes."""
     little, much = {"a": 0.45, "b": 0.45, "c": 0.55}, {"a": 0.05, "b": 0.05, "c": 0.15}
     one, other = shown_of_a_page(little, 500), shown_of_a_page(much, 500)
-    assert one.known < 0.9 < 0.95 < other.known  # the intercept is known well
+    assert one.known < 0.9
+    assert other.known > 0.95  # the intercept is known well
     assert max(one.evidence.gain, other.evidence.gain) < 0.5
     assert LEARNED not in {one.verdict, other.verdict}
     late = shown_of_a_page({"a": 0.05, "b": 0.05, "c": 0.8}, 4_000)
