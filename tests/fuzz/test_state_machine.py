@@ -30,6 +30,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import discreet
 from discreet.curator import (
     _records,
+    _stored,
     _subjects,
     _under_way,
     curator,
@@ -164,6 +165,7 @@ MODULES = (
     ledger_file,
     memory,
     _records,
+    _stored,
     opening,
     sqlite,
     store,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.curator import _records as records
+from discreet.curator import _stored
 from discreet.curator.store import sqlite
 from discreet.curator.store.sqlite import SqliteStore
 from discreet.errors import MissingFileError, StateExistsError, StoreError
@@ -120,11 +120,11 @@ def test_a_copy_without_its_log_is_refused_however_often(
     shutil.copy(crashed, copy)
     shutil.copy(crashed.with_name("state.ledger"), copy.with_name("copy.ledger"))
 
-    def killed(_: object) -> records.Stored:
+    def killed(_: object) -> _stored.Stored:
         os._exit(9)
 
     with monkeypatch.context() as patched:
-        patched.setattr(records, "read", killed)
+        patched.setattr(_stored, "read", killed)
         child = os.fork()
         if child == 0:
             discreet.load(copy)  # dies while it looks

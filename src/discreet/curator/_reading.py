@@ -7,7 +7,7 @@ import time
 from typing import Any, NamedTuple
 
 from discreet.curator import _records as records
-from discreet.curator import rows
+from discreet.curator import _stored, rows
 from discreet.curator.curator import release_of
 from discreet.curator.growing_ledger import GrowingLedger
 from discreet.curator.opening import _added, _stored_sums
@@ -62,7 +62,7 @@ def read(place: Place, *, known_head: str | None = None) -> Shown:
 
 
 def _made_sense_of(seen: _looking.Seen, known_head: str | None) -> Shown:
-    stored = records.read(seen.items)
+    stored = _stored.read(seen.items)
     ledger = GrowingLedger.parse(seen.ledger)
     if ledger.root != stored.document.get("ledger") or not seen.ledger.startswith(seen.before):
         raise CorruptFileError(
@@ -96,7 +96,7 @@ def _made_sense_of(seen: _looking.Seen, known_head: str | None) -> Shown:
     return Shown(release, ledger.view(number), stored.document)
 
 
-def _last(stored: records.Stored, *, known: int, earlier: int) -> Release:
+def _last(stored: _stored.Stored, *, known: int, earlier: int) -> Release:
     """The last release that both the state and its ledger have.
 
     Args:

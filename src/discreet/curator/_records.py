@@ -1,4 +1,4 @@
-"""What a store holds of a learner, as items: the codec between memory and bytes. Secret.
+"""Turns a learner's state and its changes into items for a store; `_stored` reads them. Secret.
 
 Every value is sealed: it starts with a digest of the learner's id, the item's kind and number, and
 its contents, so that a flipped bit or an item in the wrong place is found out. The *head* counts
@@ -22,26 +22,25 @@ nothing at all if its person was forgotten.
 
 import hashlib
 import json
-import operator
 import struct
-from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import _canonical as canonical
-from discreet.curator._arrays import DTYPES, F8, decode, encode
-from discreet.curator._subjects import DIGEST, ERASED, Book, Count, Held, contents_of
+from discreet.curator._arrays import DTYPES, F8, encode
+from discreet.curator._subjects import ERASED, Book, Count, Held, contents_of
 from discreet.curator.store import Item, Key
 from discreet.curator.sums import PrefixSums
-from discreet.errors import CorruptFileError, DiscreetError, FileVersionError
+
+if TYPE_CHECKING:
+    from discreet.errors import DiscreetError
 
 _F64 = NDArray[np.float64]
 
-LEARNER, HEAD, SUMS, ROW, DECISION, SESSION, PERSON = _KINDS = range(7)
+LEARNER, HEAD, SUMS, ROW, DECISION, SESSION, PERSON = KINDS = range(7)
 FORMAT = "discreet-learner"
 VERSION = 1
 MALFORMED = (
@@ -57,7 +56,7 @@ MALFORMED = (
 
 _SEAL = 16  # bytes
 _KEY = struct.Struct("<qq")
-_ROW = struct.Struct("<qd")  # decision and reward
+ROW_START = struct.Struct("<qd")  # decision and reward
 _NOBODY = Book(1, key=b"")  # is only read
 _NOTHING: Mapping[int, Held] = {}
 
@@ -409,7 +408,7 @@ class Records:
         if change.count is not None:
             number, digest = ~number, change.count.digest
         contents = (
-            _ROW.pack(number, change.reward) + digest + action.astype(F8, copy=False).tobytes()
+            ROW_START.pack(number, change.reward) + digest + action.astype(F8, copy=False).tobytes()
         )
         if noise.size:
             contents += noise.astype(DTYPES[noise.dtype.name], copy=False).tobytes()
@@ -417,12 +416,12 @@ class Records:
 
     def held_row(self, number: int, row: Held) -> tuple[Item, int]:
         """A row of a person in the open batch, as `_row` wrote it: it has no noise."""
-        contents = _ROW.pack(~row.decision, row.reward) + row.digest
+        contents = ROW_START.pack(~row.decision, row.reward) + row.digest
         return self.seal(ROW, number, contents + row.action.astype(F8, copy=False).tobytes())
 
     def row_of_zeros(self, number: int, row: Held) -> tuple[Item, int]:
         """What stands in the place of a held row that was withdrawn."""
-        contents = _ROW.pack(row.decision, 0.0) + bytes(8 * row.action.size)
+        contents = ROW_START.pack(row.decision, 0.0) + bytes(8 * row.action.size)
         return self.seal(ROW, number, contents)
 
     def person(self, count: Count) -> tuple[Item, int]:
@@ -497,7 +496,9 @@ class _Encoding:
                 item, seal = codec.held_row(row, kept[row])
             else:
                 action = actions[at * width : (at + 1) * width]
-                item, seal = codec.seal(ROW, row, _ROW.pack(block.number + at, reward) + action)
+                item, seal = codec.seal(
+                    ROW, row, ROW_START.pack(block.number + at, reward) + action
+                )
             self.puts.append(item)
             combined ^= seal
         for digest, record in block.counts.items():
@@ -564,142 +565,5 @@ def _learner(document: dict[str, Any]) -> Item:
     return Records("").seal(LEARNER, 0, _dump(body))[0]
 
 
-class Stored(NamedTuple):
-    """All that a store held, checked for damage but not yet for sense.
-
-    Attributes:
-        document: what is stored besides the data.
-        head: the counts.
-        sums: the counters and the arrays of the sums.
-        rows: the contents of the rows since then, in order.
-        waiting: the actions that wait, and whom they are for, by decision, in order.
-        sessions: the first decision and the name of each session, in order.
-        held: the contents of rows that are held, in order.
-        people: the contents of their counts, in order.
-    """
-
-    document: dict[str, Any]
-    head: Head
-    sums: dict[str, Any]
-    rows: list[tuple[int, bytes]]
-    waiting: dict[int, bytes]
-    sessions: list[tuple[int, str]]
-    held: list[tuple[int, bytes]]
-    people: list[tuple[int, bytes]]
-
-
-def read(items: Iterable[Item]) -> Stored:
-    """What the items say; CorruptFileError or FileVersionError if they are not a learner's."""
-    try:
-        return _read(sorted(items, key=lambda item: item[:2]))
-    except FileVersionError:
-        raise
-    except MALFORMED:
-        raise CorruptFileError(
-            "path", "was truncated or altered; restore it from a backup"
-        ) from None
-
-
-def _read(items: list[Item]) -> Stored:
-    by_kind: dict[int, list[Item]] = {kind: [] for kind in _KINDS}
-    for item in items:
-        by_kind[item[0]].append(item)
-    ((first,), (second,), (third,)) = (by_kind[kind] for kind in (LEARNER, HEAD, SUMS))
-    document = _document(first)
-    codec = Records(document["learner"])
-    head = Head(**_json(codec.unseal(second)[0]))
-    body, seal = codec.unseal(third)
-    split = bisect_right(by_kind[ROW], head.summed, key=operator.itemgetter(1))
-    held, kept = _unsealed(codec, by_kind[ROW][:split])
-    rows, since = _unsealed(codec, by_kind[ROW][split:])
-    people, counts = _unsealed(codec, by_kind[PERSON])
-    waiting, decisions = _unsealed(codec, by_kind[DECISION])
-    sessions, names = _unsealed(codec, by_kind[SESSION])
-    found = replace(
-        head,
-        waiting=len(waiting),
-        decisions=decisions,
-        since=since,
-        sessions=names,
-        sums=seal,
-        held=len(held),
-        kept=kept,
-        people=len(people),
-        counts=counts,
-    )
-    wanted = range(head.summed + 1, head.rows + 1)  # a list could be of any length
-    if found != head or len(rows) != len(wanted):
-        raise ValueError("the head counts something else")
-    if any(number != one for (number, _), one in zip(rows, wanted, strict=True)):
-        raise ValueError("the head counts something else")
-    sums = _json(body)
-    sums["arrays"] = {name: decode(part) for name, part in sums["arrays"].items()}
-    named = [(number, name.decode("ascii")) for number, name in sessions]
-    return Stored(document, head, sums, rows, dict(waiting), named, held, people)
-
-
-def _unsealed(codec: Records, items: list[Item]) -> tuple[list[tuple[int, bytes]], int]:
-    """Numbers and contents, and all seals combined."""
-    combined, found = 0, []
-    for item in items:
-        contents, seal = codec.unseal(item)
-        combined ^= seal
-        found.append((item[1], contents))
-    return found, combined
-
-
-def _document(item: Item) -> dict[str, Any]:
-    document = _json(Records("").unseal(item)[0])
-    if document.pop("format") != FORMAT:
-        raise ValueError("not a learner")
-    version = document.pop("version")
-    if type(version) is not int or version < 1:
-        raise ValueError("no version")
-    if version > VERSION:
-        raise FileVersionError(
-            "path",
-            f"has format version {version} and this release reads up to {VERSION}; update discreet "
-            "to open it",
-        )
-    return document
-
-
-def action_of(contents: bytes, dim: int) -> _F64:
-    """The action of a stored decision; ValueError if it is none."""
-    if len(contents) != 8 * dim:
-        raise ValueError("an action of another length")
-    return np.frombuffer(contents, dtype=F8).astype(np.float64)
-
-
-def decision_of(contents: bytes, dim: int) -> tuple[_F64, bytes | None]:
-    """The action of a stored decision and whom it is for; ValueError if it is none."""
-    if not contents:
-        return np.zeros(dim), ERASED
-    owner = contents[8 * dim :]
-    if len(owner) not in {0, DIGEST}:
-        raise ValueError("an action of another length")
-    return action_of(contents[: 8 * dim], dim), owner or None
-
-
-def row_of(number: int, contents: bytes, dim: int, like: NDArray[Any]) -> Change:
-    """A stored row, with noise of the width and type of ``like``; ValueError if it is none."""
-    decision, reward = _ROW.unpack_from(contents)
-    start, count = _ROW.size, None
-    if decision < 0:
-        decision, start = ~decision, start + DIGEST
-        count = Count(contents[_ROW.size : start], 0)  # the counts are stored elsewhere
-    at = start + 8 * dim
-    action = action_of(contents[start:at], dim)
-    noise = np.frombuffer(contents[at:], dtype=DTYPES[like.dtype.name]).astype(like.dtype)
-    return Change(decision, action, number, reward, noise.reshape(-1, like.shape[1]), count=count)
-
-
 def _dump(value: dict[str, Any]) -> bytes:
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
-
-
-def _json(contents: bytes) -> dict[str, Any]:
-    found = canonical.parse(contents)
-    if not isinstance(found, dict):
-        raise TypeError("not an object")
-    return found

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from discreet import _checks as checks
 from discreet.curator import _records as records
-from discreet.curator import rows
+from discreet.curator import _stored, rows
 from discreet.curator import store as stores
 from discreet.curator._subjects import KEY, UNCAPPED, Book, count_of
 from discreet.curator._under_way import Past
@@ -85,7 +85,7 @@ def open(  # noqa: A001  # as in `store`
     """
     found = stores.open(place)
     try:
-        stored = records.read(found.items)
+        stored = _stored.read(found.items)
         ledger = GrowingLedger.parse(found.ledger)
         if ledger.root != stored.document.get("ledger"):
             raise CorruptFileError(
@@ -114,7 +114,7 @@ def open(  # noqa: A001  # as in `store`
 
 
 def _restored(
-    stored: records.Stored,
+    stored: _stored.Stored,
     found: stores.Opened,
     ledger: GrowingLedger,
     source: NoiseSource | None,
@@ -154,7 +154,7 @@ def _restored(
     return Curator(mechanism, sums, book, supplied=supplied, past=past, **options), late
 
 
-def _stored_sums(stored: records.Stored, mechanism: Mechanism, source: NoiseSource) -> PrefixSums:
+def _stored_sums(stored: _stored.Stored, mechanism: Mechanism, source: NoiseSource) -> PrefixSums:
     """The sums as they were stored, before the rows that came after."""
     counters = {name: _whole(stored.sums[name]) for name in ("rows", "released", "number")}
     sums = sums_of(mechanism).resume(mechanism, source, arrays=stored.sums["arrays"], **counters)
@@ -171,7 +171,7 @@ def _stored_sums(stored: records.Stored, mechanism: Mechanism, source: NoiseSour
 
 
 def _row(
-    stored: records.Stored,
+    stored: _stored.Stored,
     number: int,
     contents: bytes,
     mechanism: Mechanism,
@@ -179,7 +179,7 @@ def _row(
 ) -> records.Change:
     """A stored row within the bounds; ValueError if it is none."""
     problem = mechanism.setting.problem
-    row = records.row_of(number, contents, problem.dim, sums.no_draws)
+    row = _stored.row_of(number, contents, problem.dim, sums.no_draws)
     if not 0 <= row.number < stored.head.rounds or row.action is None or row.noise is None:
         raise ValueError("a row of no decision")
     row.action = rows.bounded_actions(problem, row.action[None], "error")[0]
@@ -188,7 +188,7 @@ def _row(
 
 
 def _replayed(
-    stored: records.Stored,
+    stored: _stored.Stored,
     mechanism: Mechanism,
     sums: PrefixSums,
     supplied: Perturbations | None,
@@ -204,7 +204,7 @@ def _replayed(
     return found
 
 
-def _added(stored: records.Stored, mechanism: Mechanism, sums: PrefixSums) -> Iterator[None]:
+def _added(stored: _stored.Stored, mechanism: Mechanism, sums: PrefixSums) -> Iterator[None]:
     """Add the rows that came after the stored sums, one at each step."""
     for number, contents in stored.rows:
         row = _row(stored, number, contents, mechanism, sums)
@@ -213,7 +213,7 @@ def _added(stored: records.Stored, mechanism: Mechanism, sums: PrefixSums) -> It
 
 
 def _waiting(
-    stored: records.Stored, mechanism: Mechanism, most: int
+    stored: _stored.Stored, mechanism: Mechanism, most: int
 ) -> tuple[dict[int, _F64], dict[int, bytes]]:
     """The decisions that wait and whom they are for, if they and the counts fit together."""
     head, waiting = stored.head, stored.waiting
@@ -227,14 +227,14 @@ def _waiting(
     if not waiting:
         return {}, {}
     problem = mechanism.setting.problem
-    found = [records.decision_of(part, problem.dim) for part in waiting.values()]
+    found = [_stored.decision_of(part, problem.dim) for part in waiting.values()]
     bounded = rows.bounded_actions(problem, np.array([action for action, _ in found]), "error")
     actions = {number: action.copy() for number, action in zip(waiting, bounded, strict=True)}
     owned = zip(waiting, found, strict=True)
     return actions, {number: owner for number, (_, owner) in owned if owner is not None}
 
 
-def _book(stored: records.Stored, mechanism: Mechanism, owners: dict[int, bytes]) -> Book:
+def _book(stored: _stored.Stored, mechanism: Mechanism, owners: dict[int, bytes]) -> Book:
     """What is known of people; ValueError if it does not fit together."""
     cap = _cap(mechanism)
     key = bytes.fromhex(stored.document["people"])
@@ -249,7 +249,7 @@ def _book(stored: records.Stored, mechanism: Mechanism, owners: dict[int, bytes]
     return Book(cap, key, counts, owners, stored.head.over)
 
 
-def _sessions(stored: records.Stored) -> list[tuple[int, str]]:
+def _sessions(stored: _stored.Stored) -> list[tuple[int, str]]:
     firsts, rounds = [first for first, _ in stored.sessions], stored.head.rounds
     if firsts[:1] != ([0] if rounds else []) or any(first >= rounds for first in firsts):
         raise ValueError("sessions that do not fit")
