@@ -41,7 +41,7 @@ from discreet.curator import (
 )
 from discreet.curator._records import Records
 from discreet.curator._under_way import Tail
-from discreet.curator.store import ledger_file, memory, sqlite
+from discreet.curator.store import _sqlite_database, _sqlite_files, ledger_file, memory, sqlite
 from discreet.curator.store.ledger_file import LedgerFile
 from discreet.curator.store.sqlite import SqliteStore
 from discreet.curator.sums import PrefixSums
@@ -155,7 +155,7 @@ STARTS: list[tuple[Any, str]] = [
     (LedgerFile, "append"),
     (os, "open"),
     (os, "fstat"),
-    (sqlite, "_fill"),
+    (_sqlite_database, "fill"),
 ]
 MODULES = (
     _subjects,
@@ -165,6 +165,8 @@ MODULES = (
     ledger_file,
     memory,
     _records,
+    _sqlite_database,
+    _sqlite_files,
     _stored,
     opening,
     sqlite,
@@ -782,8 +784,8 @@ def test_an_interrupt_of_load_leaves_nothing_open(
 def unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not wait for the disk."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    quick = tuple(setting.replace("=FULL", "=OFF") for setting in sqlite._SETTINGS)
-    monkeypatch.setattr(sqlite, "_SETTINGS", quick)
+    quick = tuple(setting.replace("=FULL", "=OFF") for setting in _sqlite_database.SETTINGS)
+    monkeypatch.setattr(_sqlite_database, "SETTINGS", quick)
 
 
 def run(monkeypatch: pytest.MonkeyPatch, examples: int, **more: Any) -> Counter[str]:  # noqa: ANN401

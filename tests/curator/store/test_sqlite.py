@@ -695,6 +695,7 @@ def test_a_commit_that_was_killed_half_way_never_happened(path: Path) -> None:
 STARTING = """
 import os, sys, signal
 from discreet.curator import store as stores
+from discreet.curator.store import _sqlite_database as sql
 from discreet.curator.store import sqlite, ledger_file
 
 left = int(sys.argv[2])
@@ -713,11 +714,11 @@ def items():
         if number % 100 == 0:
             dying(int)()
 
-for module, name in [(os, "open"), (os, "write"), (os, "fsync"), (sqlite, "_connect"),
-                     (sqlite, "_fill"), (ledger_file, "_lock"), (sqlite, "SqliteStore")]:
+for module, name in [(os, "open"), (os, "write"), (os, "fsync"), (sql, "connect"),
+                     (sql, "fill"), (ledger_file, "_lock"), (sqlite, "SqliteStore")]:
     setattr(module, name, dying(getattr(module, name)))
-real = sqlite._SETTINGS
-sqlite._SETTINGS = (*real, "PRAGMA cache_size=1")
+real = sql.SETTINGS
+sql.SETTINGS = (*real, "PRAGMA cache_size=1")
 stores.create(sys.argv[1], items(), [b"{}\\n", b"{}\\n"])
 print("made")
 dying(int)

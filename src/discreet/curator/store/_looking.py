@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 from discreet import _canonical as canonical
 from discreet.curator.store import _SERVER, UNFINISHED, Item, Place, _wal, postgresql, unfinished
-from discreet.curator.store import sqlite as files
+from discreet.curator.store import _sqlite_database as sql
+from discreet.curator.store import _sqlite_files as files
 from discreet.errors import MissingFileError, ParameterError, StoreError
 
 _PATIENCE, _PAUSE = 10.0, 0.002  # seconds: for files that change while they are read
@@ -60,20 +61,20 @@ def look(place: Place) -> Seen:
 
 
 def _of_files(place: Place) -> Seen:
-    target = files._old(place)  # noqa: SLF001  # the other half of that module
-    beside = files._beside(target)  # noqa: SLF001
+    target = files.path_of_stored(place)
+    beside = files.ledger_beside(target)
     try:
         before = _lines(beside)
         database, log = _still(target)
         copy = _opened(_wal.image(database, log))
         try:
-            sequence = files._checked(copy, len(before))  # noqa: SLF001
+            sequence = sql.checked_sequence(copy, len(before))
             if sequence == UNFINISHED:
                 raise unfinished()
-            if log is None and files._status(copy) == files._OPEN:  # noqa: SLF001
+            if log is None and sql.status_of(copy) == sql.OPEN:
                 raise MissingFileError(
                     "path",
-                    f"{target}{files._LOG} is missing, and the learner was not closed: its last "  # noqa: SLF001
+                    f"{target}{files.LOG} is missing, and the learner was not closed: its last "
                     "changes may be in that file, so restore it",
                 )
             items = copy.execute("SELECT * FROM item WHERE kind >= 0").fetchall()
@@ -81,9 +82,9 @@ def _of_files(place: Place) -> Seen:
             copy.close()
         return Seen(sequence, items, before, _lines(beside))
     except FileNotFoundError:
-        raise files._missing(beside) from None  # noqa: SLF001
+        raise files.ledger_missing(beside) from None
     except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
-        raise files._unreadable(target, error) from None  # noqa: SLF001
+        raise sql.unreadable(target, error) from None
 
 
 def _lines(path: Path) -> bytes:
@@ -131,7 +132,7 @@ def _still(target: Path) -> tuple[bytes, bytes | None]:
 
 def _log(target: Path) -> bytes | None:
     try:
-        return Path(f"{target}{files._LOG}").read_bytes()  # noqa: SLF001
+        return Path(f"{target}{files.LOG}").read_bytes()
     except FileNotFoundError:
         return None
 
