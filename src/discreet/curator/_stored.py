@@ -29,8 +29,8 @@ from discreet.curator._records import (
     Records,
 )
 from discreet.curator._subjects import DIGEST, ERASED, Count
-from discreet.curator.store import Item
-from discreet.errors import CorruptFileError, FileVersionError
+from discreet.curator.store import Item, damaged
+from discreet.errors import FileVersionError
 
 _F64 = NDArray[np.float64]
 
@@ -66,9 +66,7 @@ def read(items: Iterable[Item]) -> Stored:
     except FileVersionError:
         raise
     except MALFORMED:
-        raise CorruptFileError(
-            "path", "was truncated or altered; restore it from a backup"
-        ) from None
+        raise damaged() from None
 
 
 def _read(items: list[Item]) -> Stored:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote
 
-from discreet.curator.store import UNFINISHED, Item, unfinished
+from discreet.curator.store import UNFINISHED, Item, damaged, unfinished
 from discreet.curator.store import _sqlite_files as files
 from discreet.errors import CorruptFileError, FileVersionError, StoreError
 
@@ -119,7 +119,7 @@ def require_writable_format(target: Path) -> None:
     with target.open("rb") as file:
         header = file.read(20)
     if header[:16] == b"SQLite format 3\0" and header[18:] not in {b"\1\1", b"\2\2"}:
-        raise _damaged()
+        raise damaged()
 
 
 def connect_read_only(target: Path) -> sqlite3.Connection:
@@ -146,12 +146,12 @@ def missing_log(target: Path) -> Path | None:
 def checked_sequence(database: sqlite3.Connection, ledger_size: int) -> int:
     """The sequence number of a database in good order."""
     if database.execute("PRAGMA page_count").fetchone() == (0,):
-        raise _damaged() if ledger_size else unfinished()
+        raise damaged() if ledger_size else unfinished()
     _require_format(database)
     if database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-        raise _damaged()
+        raise damaged()
     if status_of(database) not in {OPEN, _CLOSED}:
-        raise _damaged()
+        raise damaged()
     return sequence_of(database)
 
 
@@ -167,7 +167,7 @@ def _require_format(database: sqlite3.Connection) -> None:
             "to open it",
         )
     if database.execute("SELECT sql FROM sqlite_schema").fetchall() != [(_SCHEMA,)]:
-        raise _damaged()
+        raise damaged()
 
 
 def sequence_of(database: sqlite3.Connection) -> int:
@@ -176,9 +176,9 @@ def sequence_of(database: sqlite3.Connection) -> int:
     try:
         sequence = int(row[0])
     except (TypeError, ValueError):
-        raise _damaged() from None
+        raise damaged() from None
     if sequence < UNFINISHED or row[0] != NUMBER % sequence:
-        raise _damaged()
+        raise damaged()
     return sequence
 
 
@@ -217,11 +217,7 @@ def unreadable(place: Path, error: Exception) -> StoreError | CorruptFileError:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if isinstance(error, OSError) or code in _PASSING:
         return files.trouble(place, error)
-    return _foreign() if code == sqlite3.SQLITE_NOTADB else _damaged()
-
-
-def _damaged() -> CorruptFileError:
-    return CorruptFileError("path", "was truncated or altered; restore it from a backup")
+    return _foreign() if code == sqlite3.SQLITE_NOTADB else damaged()
 
 
 def _foreign() -> CorruptFileError:

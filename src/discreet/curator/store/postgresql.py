@@ -23,7 +23,17 @@ from typing import Any, NoReturn
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from discreet import _pipelined as pipelined
-from discreet.curator.store import UNFINISHED, Commit, Item, Opened, Place, runs, unfinished
+from discreet.curator.store import (
+    UNFINISHED,
+    Commit,
+    Item,
+    Opened,
+    Place,
+    in_use,
+    overtaken,
+    runs,
+    unfinished,
+)
 from discreet.errors import (
     BackendError,
     DiscreetError,
@@ -105,7 +115,7 @@ class PostgresStore:
             for run in runs(change.drops):
                 connection.execute(_DROP, (self._name, *run))
             if stepped.fetchone() is None:
-                raise _overtaken()
+                raise overtaken()
 
     def sequence(self) -> int:
         """The sequence number after the last commit, if this is still the learner's owner."""
@@ -115,7 +125,7 @@ class PostgresStore:
                 "SELECT sequence, owner FROM discreet_learner WHERE name = %s", (self._name,)
             ).fetchone()
         if found is None or found[1] != self._owner:
-            raise _overtaken()
+            raise overtaken()
         return int(found[0])
 
     def append(self, first: int, lines: Sequence[bytes]) -> None:
@@ -128,13 +138,13 @@ class PostgresStore:
                 (self._name, first - 1),
             )
             if owner.fetchone() != (self._owner,):
-                raise _overtaken()
+                raise overtaken()
             held = dict(lines_held.fetchall())
             if first and held.pop(first - 1, None) is None:
                 raise StoreError("path", "has a ledger with other lines than it should; load again")
             coming = dict(enumerate(lines, first))
             if any(coming.pop(number, None) != bytes(line) for number, line in held.items()):
-                raise _overtaken()
+                raise overtaken()
             for number, line in coming.items():
                 connection.execute(_APPEND, (self._name, number, line))
 
@@ -188,7 +198,7 @@ class PostgresStore:
     def _require_owner(self, connection: Any) -> None:  # noqa: ANN401
         """Refuse if somebody else has opened the learner since."""
         if connection.execute(_OWNER, (self._name,)).fetchone() != (self._owner,):
-            raise _overtaken()
+            raise overtaken()
 
     def __repr__(self) -> str:
         return f"PostgresStore({self.place!r})"
@@ -313,11 +323,7 @@ def _take(connection: Any, name: str, patience: float = 0.0) -> None:  # noqa: A
         if time.monotonic() < until:
             time.sleep(_PAUSE)
             continue
-        raise StateInUseError(
-            "path",
-            "holds a learner that is open already, here or in another process; a state continues "
-            "in one place only, so close that one first",
-        )
+        raise in_use()
 
 
 def _put(connection: Any, name: str, items: Iterable[Item]) -> None:  # noqa: ANN401
@@ -451,12 +457,4 @@ def _psycopg() -> Any:  # noqa: ANN401
 def _not_a_url() -> ParameterError:
     return ParameterError(
         "path", "is not a database's URL; give postgresql://user@host/database#name"
-    )
-
-
-def _overtaken() -> SecondWriterError:
-    return SecondWriterError(
-        "path",
-        "was continued by another writer, so this learner's state is old; close it and load it "
-        "again",
     )

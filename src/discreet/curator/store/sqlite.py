@@ -21,7 +21,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from discreet.curator.store import UNFINISHED, Commit, Item, Opened, Place, runs, unfinished
+from discreet.curator.store import (
+    UNFINISHED,
+    Commit,
+    Item,
+    Opened,
+    Place,
+    overtaken,
+    runs,
+    unfinished,
+)
 from discreet.curator.store import _sqlite_database as sql
 from discreet.curator.store import _sqlite_files as files
 from discreet.curator.store.ledger_file import LedgerFile, sync_folder
@@ -31,7 +40,6 @@ from discreet.errors import (
     MissingFileError,
     ParameterError,
     ReloadNeededError,
-    SecondWriterError,
     StateFileError,
     StoreError,
 )
@@ -88,7 +96,7 @@ class SqliteStore:
             database.execute("BEGIN IMMEDIATE")
             step = (sql.NUMBER % change.after, *sql.SEQUENCE, sql.NUMBER % change.before)
             if database.execute(sql.STEP, step).rowcount != 1:
-                raise _overtaken()
+                raise overtaken()
             if change.puts:
                 database.executemany(sql.PUT, change.puts)
             if len(change.drops) == 1:  # nearly always: nothing to join to runs
@@ -362,11 +370,3 @@ def _release(
     else:
         sql.mark_closed_and_close(database, path)
     ledger.close()
-
-
-def _overtaken() -> SecondWriterError:
-    return SecondWriterError(
-        "path",
-        "was continued by another writer, so this learner's state is old; close it and load the "
-        "file again",
-    )
