@@ -29,18 +29,18 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import discreet
 from discreet.curator import (
+    _progress,
     _records,
     _stored,
     _subjects,
-    _under_way,
     curator,
     growing_ledger,
     opening,
     store,
     sums,
 )
+from discreet.curator._progress import Tail
 from discreet.curator._records import Records
-from discreet.curator._under_way import Tail
 from discreet.curator.store import _sqlite_database, _sqlite_files, ledger_file, memory, sqlite
 from discreet.curator.store.ledger_file import LedgerFile
 from discreet.curator.store.sqlite import SqliteStore
@@ -159,7 +159,7 @@ STARTS: list[tuple[Any, str]] = [
 ]
 MODULES = (
     _subjects,
-    _under_way,
+    _progress,
     curator,
     growing_ledger,
     ledger_file,

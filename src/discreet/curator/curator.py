@@ -29,9 +29,9 @@ from discreet import _checks as checks
 from discreet.curator import rows
 from discreet.curator import store as stores
 from discreet.curator._clipped import Clipped
+from discreet.curator._progress import Doubt, Past, Progress, Tail
 from discreet.curator._records import Change, Forget, Head, Records, Rows
 from discreet.curator._subjects import ERASED, Book, Count, Forgotten, Held, place
-from discreet.curator._under_way import Doubt, Past, Progress, Tail
 from discreet.curator.growing_ledger import GrowingLedger
 from discreet.curator.store import UNFINISHED, Commit, Item, Key, Store
 from discreet.curator.store.memory import MemoryStore

@@ -11,8 +11,8 @@ from discreet import _checks as checks
 from discreet.curator import _records as records
 from discreet.curator import _stored, rows
 from discreet.curator import store as stores
+from discreet.curator._progress import Past
 from discreet.curator._subjects import KEY, UNCAPPED, Book, count_of
-from discreet.curator._under_way import Past
 from discreet.curator.curator import DEFAULT_MAX_PENDING, Curator, release_of
 from discreet.curator.growing_ledger import GrowingLedger
 from discreet.curator.sums import PrefixSums, sums_of
