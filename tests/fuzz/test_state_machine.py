@@ -39,7 +39,7 @@ from discreet.curator import (
     store,
     sums,
 )
-from discreet.curator._progress import Tail
+from discreet.curator._progress import StagedState
 from discreet.curator._records import Records
 from discreet.curator.store import _sqlite_database, _sqlite_files, ledger_file, memory, sqlite
 from discreet.curator.store.ledger_file import LedgerFile
@@ -140,7 +140,7 @@ PLACES: list[tuple[type, str]] = [
     (PrefixSums, "add"),
     (PrefixSums, "draw"),
     (PrefixSums, "withdraw"),
-    (Tail, "counted"),
+    (StagedState, "counted"),
     (Records, "encoded"),
     (Records, "compacted"),
     (SqliteStore, "commit"),

@@ -16,7 +16,7 @@ from discreet.curator.sums import Position
 _F64 = NDArray[np.float64]
 
 
-class Doubt(NamedTuple):
+class UnconfirmedCommit(NamedTuple):
     """A commit that was begun, and of which it is not known whether it happened."""
 
     after: int
@@ -29,18 +29,18 @@ class Progress(NamedTuple):
 
     Attributes:
         sequence: of the last commit that is known to have happened.
-        doubt: the one that may have happened after it.
+        unconfirmed: the commit that may have happened after it.
         applying: changes that are committed, and not all of them applied.
         queue: changes that are staged, in order.
     """
 
     sequence: int
-    doubt: Doubt | None = None
+    unconfirmed: UnconfirmedCommit | None = None
     applying: tuple[Change, ...] = ()
     queue: tuple[Change, ...] = ()
 
 
-class Tail:
+class StagedState:
     """Where the learner will be when everything staged has been applied.
 
     Attributes:
@@ -98,7 +98,7 @@ class Tail:
                 del counts[digest]
 
 
-class Past(NamedTuple):
+class Restored(NamedTuple):
     """What a curator goes on from.
 
     Attributes:

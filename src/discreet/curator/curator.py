@@ -29,7 +29,7 @@ from discreet import _checks as checks
 from discreet.curator import rows
 from discreet.curator import store as stores
 from discreet.curator._clipped import Clipped
-from discreet.curator._progress import Doubt, Past, Progress, Tail
+from discreet.curator._progress import Progress, Restored, StagedState, UnconfirmedCommit
 from discreet.curator._records import Change, Forget, Head, Records, Rows
 from discreet.curator._subjects import ERASED, Book, Count, Forgotten, Held, place
 from discreet.curator.growing_ledger import GrowingLedger
@@ -101,25 +101,26 @@ class Curator:
         supplied: perturbations.Perturbations | None = None,
         on_violation: str = "error",
         max_pending: int = DEFAULT_MAX_PENDING,
-        past: Past | None = None,
+        restored: Restored | None = None,
     ) -> None:
         """Use `opening.begin` or `opening.open` instead, which make or find the sums."""
-        past = Past(GrowingLedger(privacy_card(mechanism))) if past is None else past
+        if restored is None:
+            restored = Restored(GrowingLedger(privacy_card(mechanism)))
         self.mechanism = mechanism
         self.max_pending = checks.count("max_pending", max_pending)
         self.policy: dict[str, Any] | None = None  # stored with the rest, and not used here
         self._on_violation = rows.checked_choice(on_violation)
         self.clipped = Clipped()  # in memory only
         self._supplied = supplied
-        self._ledger = past.ledger
-        self._records = Records(past.ledger.learner)
+        self._ledger = restored.ledger
+        self._records = Records(restored.ledger.learner)
         # What is held: applied changes only.
         self._sums = sums
         self._book = book
-        self._waiting = dict(past.waiting)
-        self._rounds = past.head.rounds
-        self._given_up = past.head.given_up
-        self._sessions = list(past.sessions)
+        self._waiting = dict(restored.waiting)
+        self._rounds = restored.head.rounds
+        self._given_up = restored.head.given_up
+        self._sessions = list(restored.sessions)
         self._name = secrets.token_hex(4)  # of this session: no id of another is taken for its own
         self._first = self._rounds  # its first decision
         self._oldest = min(self._waiting, default=self._rounds)  # none before this one waits
@@ -127,15 +128,15 @@ class Curator:
         self._release = self._made_release()
         self._coming: list[Release] = []
         # What is under way.
-        self._store: Store = MemoryStore() if past.store is None else past.store
+        self._store: Store = MemoryStore() if restored.store is None else restored.store
         self._moving: tuple[Store, Head] | None = None  # a new store: does it count already?
-        self._head = past.head
+        self._head = restored.head
         self._compact_at = _COMPACT_AFTER
-        self._progress = Progress(past.sequence)
+        self._progress = Progress(restored.sequence)
         self._zeros = np.zeros(mechanism.setting.problem.dim)
         self._zeros.setflags(write=False)
-        self._tail = Tail(sums.position, self._rounds, self._given_up, book)
-        self._staged = True  # whether the tail is what comes of all that is staged
+        self._staged = StagedState(sums.position, self._rounds, self._given_up, book)
+        self._staged_fits = True  # whether that is what comes of all that is staged
         # Who may.
         self._staging = threading.Lock()  # held for moments: to stage and to apply
         self._leading = threading.Lock()  # held during a commit; always taken before `_staging`
@@ -405,16 +406,16 @@ class Curator:
                         self._settle()
                 if not self._store.durable:  # by now the learner may be stored
                     return self._make_in_memory(request)
-        if not _idle(self._progress) or not self._staged:
+        if not _idle(self._progress) or not self._staged_fits:
             self._settle_leftovers()
         changes: list[Change] | None = None
         while changes is None:
             with self._staging:
                 if not alone or _idle(self._progress):
                     changes = self._staged_changes(request)
-                    sequence, doubt, applying, queue = self._progress
-                    self._progress = Progress(sequence, doubt, applying, (*queue, *changes))
-                    self._staged = True
+                    sequence, unconfirmed, applying, queue = self._progress
+                    self._progress = Progress(sequence, unconfirmed, applying, (*queue, *changes))
+                    self._staged_fits = True
                     break
             with self._leading:
                 self._lead()
@@ -431,12 +432,12 @@ class Curator:
         """The same where nothing is stored: a change is committed by being applied."""
         with self._staging:
             idle = self._progress
-            if idle.applying or not self._staged:
+            if idle.applying or not self._staged_fits:
                 self._settle()
                 idle = self._progress
             changes = self._staged_changes(request)
             self._progress = Progress(idle.sequence, None, tuple(changes))
-            self._staged = True
+            self._staged_fits = True
             try:
                 self._apply_all(changes)
                 self._progress = idle
@@ -449,12 +450,13 @@ class Curator:
     def _staged_changes(self, request: _Request) -> list[Change]:
         """Stage what is asked for; if a part of it is refused, nothing is staged.
 
-        The tail is ahead until the changes are in `_progress`, so `_staged` is left False.
+        The staged state is ahead until the changes are in `_progress`, so `_staged_fits` stays
+        False here.
         """
-        if not self._staged:
+        if not self._staged_fits:
             self._restage()
         make, arguments = request
-        self._staged = False
+        self._staged_fits = False
         try:
             return make(arguments)
         except BaseException:
@@ -463,14 +465,14 @@ class Curator:
 
     def _openings(self, chosen: tuple[Sequence[_F64], _Owners]) -> list[Change]:
         """New decisions, for which the oldest are given up if too many wait."""
-        (actions, owners), tail, changes = chosen, self._tail, []
-        self._require_rounds(len(actions), tail.rounds)
+        (actions, owners), staged, changes = chosen, self._staged, []
+        self._require_rounds(len(actions), staged.rounds)
         for at, action in enumerate(actions):
-            if len(self._waiting) + len(tail.opening) - len(tail.closing) < self.max_pending:
-                change = Change(tail.rounds, action, lost=tail.given_up)
+            if len(self._waiting) + len(staged.opening) - len(staged.closing) < self.max_pending:
+                change = Change(staged.rounds, action, lost=staged.given_up)
             else:
                 oldest = self._oldest_waiting()
-                change = Change(tail.rounds, action, given_up=oldest, lost=tail.given_up + 1)
+                change = Change(staged.rounds, action, given_up=oldest, lost=staged.given_up + 1)
             if owners is not None:
                 change.owner = owners[at]
             self._stage(change)
@@ -478,9 +480,9 @@ class Curator:
         return changes
 
     def _oldest_waiting(self) -> int:
-        tail = self._tail
-        while self._oldest in tail.closing or not (
-            self._oldest in self._waiting or self._oldest in tail.opening
+        staged = self._staged
+        while self._oldest in staged.closing or not (
+            self._oldest in self._waiting or self._oldest in staged.opening
         ):
             self._oldest += 1
         return self._oldest
@@ -501,7 +503,7 @@ class Curator:
     def _owner(self, number: int, said: bytes | None) -> bytes | None:
         """Whom a decision that waits is for, of what was said at first and what is said now."""
         owner = self._book.owners.get(number, said)
-        if owner == ERASED or number in self._tail.erased:
+        if owner == ERASED or number in self._staged.erased:
             return ERASED
         if said is not None and said != owner:
             raise ParameterError(
@@ -511,17 +513,17 @@ class Curator:
 
     def _row(self, number: int, action: _F64, reward: float, owner: bytes | None) -> Change:
         """Stage a row; it is one of zeros if its person was forgotten or has no more that count."""
-        tail = self._tail
-        position = tail.position
+        staged = self._staged
+        position = staged.position
         row, noise = position.rows + 1, self._sums.draw(position)
         if owner is None:
             change = Change(number, action, row, reward, noise)
         elif owner == ERASED:
             change = Change(number, self._zeros, row, 0.0, noise)
         else:
-            record = self._book.counted(owner, tail.counts, tail.people)
+            record = self._book.counted(owner, staged.counts, staged.people)
             if record is None:
-                change = Change(number, self._zeros, row, 0.0, noise, over=tail.over + 1)
+                change = Change(number, self._zeros, row, 0.0, noise, over=staged.over + 1)
             else:
                 change = Change(number, action, row, reward, noise, count=Count(owner, record))
         self._stage(change)
@@ -533,25 +535,27 @@ class Curator:
         Where whole numbers are summed, rows up to the next release are one change together: it
         comes to the same sums, and one row at a time would take several times as long.
         """
-        (actions, rewards, owners), sums, tail = observed, self._sums, self._tail
-        self._require_rounds(len(actions), tail.rounds)
+        (actions, rewards, owners), sums, staged = observed, self._sums, self._staged
+        self._require_rounds(len(actions), staged.rounds)
         values = [sums.bounded_reward(reward, self._on_violation) for reward in rewards]
         together = sums.gathers
         changes: list[Change] = []
         start = 0
         while start < len(values):
-            position = tail.position
+            position = staged.position
             count = position.due - position.rows - 1 if together else 0
             if count > 0:
                 part = slice(start, start + count)
-                block = Rows(tail.rounds, position.rows + 1, actions[part], np.array(values[part]))
+                block = Rows(
+                    staged.rounds, position.rows + 1, actions[part], np.array(values[part])
+                )
                 if owners is not None:
                     self._enter_owners(block, owners[part])
                 self._stage(block)
                 changes.append(block)
                 start += len(block.rewards)
                 continue
-            opening = Change(tail.rounds, actions[start], lost=tail.given_up)
+            opening = Change(staged.rounds, actions[start], lost=staged.given_up)
             self._stage(opening)
             owner = None if owners is None else owners[start]
             closing = self._row(opening.number, actions[start], values[start], owner)
@@ -561,21 +565,21 @@ class Curator:
 
     def _enter_owners(self, block: Rows, owners: Sequence[bytes | None]) -> None:
         """Take the rows of people out of a block: to be held, or to be zeros beyond the cap."""
-        tail, book = self._tail, self._book
+        staged, book = self._staged, self._book
         actions, rewards = block.actions, block.rewards
         known = [at for at, owner in enumerate(owners) if owner is not None]
         block.actions, block.rewards = actions.copy(), rewards.copy()
         block.actions[known], block.rewards[known] = 0.0, 0.0
-        people, over = tail.people, tail.over
+        people, over = staged.people, staged.over
         for at in known:
             owner: bytes = owners[at]  # type: ignore[assignment]  # it is known
-            record = book.counted(owner, tail.counts, people)
+            record = book.counted(owner, staged.counts, people)
             if record is None:
                 over += 1
                 continue
             if place(record) == people:
                 people += 1
-            tail.counts[owner] = block.counts[owner] = record
+            staged.counts[owner] = block.counts[owner] = record
             block.kept[block.row + at] = Held(
                 owner, block.number + at, actions[at], float(rewards[at])
             )
@@ -609,50 +613,50 @@ class Curator:
         return changes
 
     def _stage(self, change: Change) -> None:
-        """Move the tail past a change."""
-        tail = self._tail
+        """Move the staged state past a change."""
+        staged = self._staged
         if change.over or change.count is not None or change.several:
-            tail.count(change)
+            staged.count(change)
         if change.opens:
-            tail.opening[change.number] = change.action  # type: ignore[assignment]  # it has one
+            staged.opening[change.number] = change.action  # type: ignore[assignment]  # it has one
             if change.given_up is not None:
-                tail.closing.add(change.given_up)
-            tail.rounds, tail.given_up = change.number + 1, change.lost
+                staged.closing.add(change.given_up)
+            staged.rounds, staged.given_up = change.number + 1, change.lost
         elif isinstance(change, Forget):
-            tail.erased.update(change.decisions)
+            staged.erased.update(change.decisions)
         elif isinstance(change, Rows):
-            tail.rounds = change.number + len(change.rewards)
-            tail.position = self._sums.ahead(tail.position, len(change.rewards))
+            staged.rounds = change.number + len(change.rewards)
+            staged.position = self._sums.ahead(staged.position, len(change.rewards))
         else:
-            tail.closing.add(change.number)
+            staged.closing.add(change.number)
             if change.row:
-                tail.position = self._sums.next(tail.position)
+                staged.position = self._sums.next(staged.position)
 
     def _restage(self) -> None:
-        """Work out the tail again, from what is applied and what is still to come."""
-        self._staged = False
-        self._tail = Tail(self._sums.position, self._rounds, self._given_up, self._book)
+        """Work out the staged state again, from what is applied and what is still to come."""
+        self._staged_fits = False
+        self._staged = StagedState(self._sums.position, self._rounds, self._given_up, self._book)
         self._oldest = min(self._waiting, default=self._rounds)
-        closing = self._tail.closing
+        closing = self._staged.closing
         for change in (*self._progress.applying, *self._progress.queue):
-            self._tail.count(change)
+            self._staged.count(change)
             if isinstance(change, Forget):
-                self._tail.erased.update(change.decisions)
+                self._staged.erased.update(change.decisions)
                 continue
             if isinstance(change, Rows):
                 count = len(change.rewards)
-                self._tail.rounds = max(self._tail.rounds, change.number + count)
-                missing = change.row + count - 1 - self._tail.position.rows
-                self._tail.position = self._sums.ahead(self._tail.position, max(0, missing))
+                self._staged.rounds = max(self._staged.rounds, change.number + count)
+                missing = change.row + count - 1 - self._staged.position.rows
+                self._staged.position = self._sums.ahead(self._staged.position, max(0, missing))
                 continue
             if change.opens and change.number >= self._rounds:
                 self._stage(change)
             if change.row > self._sums.rows:
-                self._tail.position = self._sums.next(self._tail.position)
+                self._staged.position = self._sums.next(self._staged.position)
             closes = change.given_up if change.opens else change.number
-            if closes is not None and (closes in self._waiting or closes in self._tail.opening):
+            if closes is not None and (closes in self._waiting or closes in self._staged.opening):
                 closing.add(closes)
-        self._staged = True
+        self._staged_fits = True
 
     def _see_through(self, change: Change) -> None:
         """Lead a commit, unless another thread's commit takes the change along."""
@@ -678,7 +682,9 @@ class Curator:
         puts, drops, head = self._items(batch)
         with self._staging:
             queue = self._progress.queue
-            self._progress = Progress(before, Doubt(after, batch, head), applying, queue)
+            self._progress = Progress(
+                before, UnconfirmedCommit(after, batch, head), applying, queue
+            )
         try:
             erases = not all(change.opens or change.row for change in batch)
             self._store.commit(Commit(before, after, puts, drops, wipe=erases))
@@ -705,11 +711,11 @@ class Curator:
 
     def _settle(self) -> None:
         """Finish what an interrupt or an error left unfinished. Both locks are held."""
-        if not self._staged:
+        if not self._staged_fits:
             self._restage()
         if self._moving is not None:
             self._arrive()
-        if self._progress.doubt is not None:
+        if self._progress.unconfirmed is not None:
             self._resolve()
             self._drop_failed()
         if self._progress.applying:
@@ -717,7 +723,7 @@ class Curator:
 
     def _settle_leftovers(self) -> None:
         """`_settle`, if nobody leads a commit; then whatever is queued belongs to nobody."""
-        if _idle(self._progress) and self._moving is None and self._staged:
+        if _idle(self._progress) and self._moving is None and self._staged_fits:
             return
         if self._leading.locked():
             return
@@ -740,7 +746,7 @@ class Curator:
             with suppress(DiscreetError):
                 self._settle()
             queue = self._progress.queue
-            if self._progress.doubt is None and queue[-len(changes) :] == tuple(changes):
+            if self._progress.unconfirmed is None and queue[-len(changes) :] == tuple(changes):
                 self._requeue(queue[: -len(changes)])
 
     def _drop_failed(self) -> None:
@@ -750,48 +756,48 @@ class Curator:
         """
         queue = self._progress.queue
         error = next((change.error for change in queue if change.error is not None), None)
-        if self._progress.doubt is None and error is not None:
+        if self._progress.unconfirmed is None and error is not None:
             for change in queue:
                 change.error = error
             self._requeue(())
 
     def _requeue(self, queue: tuple[Change, ...]) -> None:
-        """Go on with other changes in the queue, and a tail that fits them."""
-        self._staged = False
+        """Go on with other changes in the queue, and a staged state that fits them."""
+        self._staged_fits = False
         self._progress = self._progress._replace(queue=queue)
         self._restage()
 
     def _resolve(self) -> None:
-        """Ask the store whether the commit in doubt happened."""
-        doubt = self._progress.doubt
-        if doubt is None:
+        """Ask the store whether the unconfirmed commit happened."""
+        unconfirmed = self._progress.unconfirmed
+        if unconfirmed is None:
             return
         try:
             found = self._store.sequence()
         except SecondWriterError:
             self._stop(closed=False)
             raise
-        if found == doubt.after:
+        if found == unconfirmed.after:
             self._happened()
         elif found == self._progress.sequence:
-            self._progress = self._progress._replace(doubt=None)
+            self._progress = self._progress._replace(unconfirmed=None)
         else:
             self._stop(closed=False)
             self._require_usable()
 
     def _happened(self) -> None:
-        """The commit in doubt did happen."""
+        """The unconfirmed commit did happen."""
         progress = self._progress
-        doubt = progress.doubt
-        if doubt is None:
+        unconfirmed = progress.unconfirmed
+        if unconfirmed is None:
             return
-        for change in doubt.changes:
+        for change in unconfirmed.changes:
             change.done = True
-        self._head = doubt.head
+        self._head = unconfirmed.head
         self._progress = Progress(
-            doubt.after,
-            applying=(*progress.applying, *doubt.changes),
-            queue=progress.queue[len(doubt.changes) :],
+            unconfirmed.after,
+            applying=(*progress.applying, *unconfirmed.changes),
+            queue=progress.queue[len(unconfirmed.changes) :],
         )
 
     def _apply(self) -> None:
@@ -800,7 +806,7 @@ class Curator:
         self._progress = self._progress._replace(applying=())
 
     def _apply_all(self, changes: Sequence[Change]) -> None:
-        tail, owners, shown = self._tail, self._book.owners, self._release.number
+        staged, owners, shown = self._staged, self._book.owners, self._release.number
         for change in changes:
             if change.over or change.count is not None:
                 self._apply_counts(change)
@@ -822,12 +828,12 @@ class Curator:
                     self._waiting.pop(change.given_up, None)
                     owners.pop(change.given_up, None)
                     self._given_up = max(self._given_up, change.lost)
-                    tail.closing.discard(change.given_up)
-                tail.opening.pop(change.number, None)
+                    staged.closing.discard(change.given_up)
+                staged.opening.pop(change.number, None)
             else:
                 self._waiting.pop(change.number, None)
                 owners.pop(change.number, None)
-                tail.closing.discard(change.number)
+                staged.closing.discard(change.number)
 
     def _apply_counts(self, change: Change) -> None:
         """Of people, after a change."""
@@ -835,7 +841,7 @@ class Curator:
         book.over = max(book.over, change.over)
         if change.count is not None:
             book.counts[change.count.digest] = change.count.record
-        self._tail.counted(change)
+        self._staged.counted(change)
 
     def _apply_several(self, change: Change) -> None:
         """A change that is about several rows."""
@@ -844,14 +850,14 @@ class Curator:
             self._rounds = max(self._rounds, change.number + len(change.rewards))
             if change.counts:
                 self._book.counts.update(change.counts)
-                self._tail.counted(change)
+                self._staged.counted(change)
         elif isinstance(change, Forget):
             self._sums.withdraw(change.rows)
             for number in change.decisions:
                 if number in self._waiting:  # not closed by what was staged after it
                     self._waiting[number] = self._zeros
                     self._book.owners[number] = ERASED
-            self._tail.erased.difference_update(change.decisions)
+            self._staged.erased.difference_update(change.decisions)
 
     def _prepare_release(self) -> None:
         """Make the release that a row led to, and enter it in the ledger's list."""
@@ -909,7 +915,9 @@ class Curator:
         sequence = self._progress.sequence
         puts, drops, head = self._records.compacted(self._head, self._document(), self._sums)
         with self._staging:
-            self._progress = self._progress._replace(doubt=Doubt(sequence + 1, (), head))
+            self._progress = self._progress._replace(
+                unconfirmed=UnconfirmedCommit(sequence + 1, (), head)
+            )
         self._compact_at *= 2  # if it fails: a try takes time
         try:
             self._store.commit(Commit(sequence, sequence + 1, puts, drops, wipe=True))
@@ -957,7 +965,7 @@ class Curator:
             raise UnknownDecisionError(
                 "decision", "was not made by this learner; pass what its `choose` returned"
             )
-        if number not in self._waiting or number in self._tail.closing:
+        if number not in self._waiting or number in self._staged.closing:
             raise DecisionClosedError(
                 "decision",
                 "has had its reward, was forgotten, or was given up because more than "
@@ -1081,7 +1089,7 @@ def release_of(
 
 def _idle(progress: Progress) -> bool:
     """Whether nothing is under way."""
-    return progress.doubt is None and not progress.applying and not progress.queue
+    return progress.unconfirmed is None and not progress.applying and not progress.queue
 
 
 def _too_many_wait(most: int) -> str:

@@ -11,7 +11,7 @@ from discreet import _checks as checks
 from discreet.curator import _records as records
 from discreet.curator import _stored, rows
 from discreet.curator import store as stores
-from discreet.curator._progress import Past
+from discreet.curator._progress import Restored
 from discreet.curator._subjects import KEY, UNCAPPED, Book, count_of
 from discreet.curator.curator import DEFAULT_MAX_PENDING, Curator, release_of
 from discreet.curator.growing_ledger import GrowingLedger
@@ -138,7 +138,7 @@ def _restored(
         late = _replayed(stored, mechanism, sums, supplied, len(ledger))
         waiting, owners = _waiting(stored, mechanism, document["max_pending"])
         sessions = _sessions(stored)
-        past = Past(ledger, stored.head, waiting, sessions, found.store, found.sequence)
+        restored = Restored(ledger, stored.head, waiting, sessions, found.store, found.sequence)
         book = _book(stored, mechanism, owners)
         options = {name: document[name] for name in ("on_violation", "max_pending")}
         checks.count("max_pending", options["max_pending"])
@@ -151,7 +151,7 @@ def _restored(
         raise ParameterError(
             "noise_source", "can be repeated, and this learner promises privacy; leave it out"
         )
-    return Curator(mechanism, sums, book, supplied=supplied, past=past, **options), late
+    return Curator(mechanism, sums, book, supplied=supplied, restored=restored, **options), late
 
 
 def _stored_sums(stored: _stored.Stored, mechanism: Mechanism, source: NoiseSource) -> PrefixSums:
