@@ -10,7 +10,7 @@ item too few or too many is found out as well. There is no code in any of it and
 | `LEARNER` | 0 | JSON: mechanism, policy, settings, the key for people's ids |
 | `HEAD` | 0 | JSON: a `Head` |
 | `SUMS` | 0 | JSON: the sums with their noise, after the first rows |
-| `ROW` | of the row | decision, reward, action and noise of a row that came after, or is held |
+| `ROW` | of the row | decision, reward, action and noise of a row that came after, or is open |
 | `DECISION` | of the decision | the action of a decision that waits, and whom it is for |
 | `SESSION` | of its first decision | the name that starts its decisions' ids |
 | `PERSON` | of the person, in order | digest of the id, rows counted, rows withdrawn |
@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.curator._arrays import DTYPES, F8, encode
-from discreet.curator._subjects import ERASED, Book, Count, Held, contents_of
+from discreet.curator._subjects import ERASED, Book, Count, OpenRow, contents_of
 from discreet.curator.store import Item, Key
 from discreet.curator.sums import PrefixSums
 
@@ -58,7 +58,7 @@ _SEAL = 16  # bytes
 _KEY = struct.Struct("<qq")
 ROW_START = struct.Struct("<qd")  # decision and reward
 _NOBODY = Book(1, key=b"")  # is only read
-_NOTHING: Mapping[int, Held] = {}
+_NOTHING: Mapping[int, OpenRow] = {}
 
 
 class Change:
@@ -127,11 +127,11 @@ class Change:
         self.error: DiscreetError | None = None  # why it will not be
 
     @property
-    def held(self) -> Held | None:
+    def open_row(self) -> OpenRow | None:
         """The row, if it is a person's: it is kept by itself while its batch is open."""
         if self.count is None:
             return None
-        return Held(self.count.digest, self.number, self.action, self.reward)  # type: ignore[arg-type]
+        return OpenRow(self.count.digest, self.number, self.action, self.reward)  # type: ignore[arg-type]
 
 
 class Forget(Change):
@@ -139,7 +139,7 @@ class Forget(Change):
 
     Attributes:
         decisions: those that wait and are this person's.
-        rows: those that are held and are this person's.
+        rows: those of the open batch that are this person's.
     """
 
     several = True
@@ -160,27 +160,29 @@ class Rows(Change):
     Attributes:
         actions: shape (n, d); zeros for rows that are a person's.
         rewards: shape (n,); likewise.
-        kept: the rows that are a person's, by number, as far as they count.
+        open_rows: the rows that are a person's, by number, as far as they count.
         counts: of people, after these rows.
         people: how many have given a row by then.
     """
 
     several = True
-    __slots__ = ("actions", "counts", "kept", "people", "rewards")
+    __slots__ = ("actions", "counts", "open_rows", "people", "rewards")
 
     def __init__(self, number: int, row: int, actions: _F64, rewards: _F64) -> None:
         """Rows that are nobody's; others are entered afterwards."""
         super().__init__(number, row=row)
         self.actions = actions
         self.rewards = rewards
-        self.kept: dict[int, Held] = {}
+        self.open_rows: dict[int, OpenRow] = {}
         self.counts: dict[bytes, int] = {}
         self.people = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Head:
-    """What there should be besides the head itself.
+    """The counts and combined seals of everything stored, so that a missing or extra item is noticed.
+
+    It is stored under the names of its attributes.
 
     Attributes:
         rounds: decisions made.
@@ -249,7 +251,7 @@ class Records:
         session: tuple[int, str],
         *,
         book: Book = _NOBODY,
-        held: Mapping[int, Held] = _NOTHING,
+        open_rows: Mapping[int, OpenRow] = _NOTHING,
     ) -> tuple[list[Item], list[Key], Head]:
         """Changes as items to write and to remove.
 
@@ -259,12 +261,12 @@ class Records:
             waiting: the actions of decisions that wait before them.
             session: the first decision and the name of the running session.
             book: what is known of people before them.
-            held: rows of the open batch that are kept one by one, before them.
+            open_rows: people's rows of the open batch, by number, before them.
 
         Returns:
             What to write, what to remove, and the head after it.
         """
-        work = _Encoding(self, head, waiting, book, held)
+        work = _Encoding(self, head, waiting, book, open_rows)
         rounds, given_up, rows, sessions = head.rounds, head.given_up, head.rows, head.sessions
         puts, since = work.puts, 0
         for change in batch:
@@ -312,7 +314,7 @@ class Records:
     ) -> tuple[list[Item], list[Key], Head]:
         """The same for storing the sums instead of the rows that are in them.
 
-        Rows that are held stay as they are, while their batch is open.
+        Open rows stay as they are, while their batch is open.
 
         Args:
             head: what is stored.
@@ -322,16 +324,16 @@ class Records:
         if sums.rows != head.rows:
             raise ValueError("not all rows are in the sums")
         item, seal = self._sums(sums)
-        released, held = sums.position.released, sums.held
+        released, open_rows = sums.position.released, sums.open_rows
         drops: list[Key] = []
         many, kept = head.held, head.kept
         if many and released > head.summed:  # their batch has been released
             drops += [(ROW, number) for number in range(head.released + 1, head.summed + 1)]
             many = kept = 0
         for number in range(head.summed + 1, head.rows + 1):
-            if number in held:
+            if number in open_rows:
                 many += 1
-                kept ^= self.held_row(number, held[number])[1]
+                kept ^= self.open_row(number, open_rows[number])[1]
             else:
                 drops.append((ROW, number))
         after = replace(
@@ -369,7 +371,7 @@ class Records:
                 together ^= one
             return together
 
-        held, owners = sums.held, book.owners
+        open_rows, owners = sums.open_rows, book.owners
         head = replace(
             counts,
             rows=sums.rows,
@@ -382,8 +384,8 @@ class Records:
             sessions=combined(self._session(first, name) for first, name in sessions),
             sums=seal,
             released=sums.position.released,
-            held=len(held),
-            kept=combined(self.held_row(number, row) for number, row in held.items()),
+            held=len(open_rows),
+            kept=combined(self.open_row(number, row) for number, row in open_rows.items()),
             people=len(book.counts),
             counts=combined(self.person(Count(*one)) for one in book.counts.items()),
             over=book.over,
@@ -414,13 +416,13 @@ class Records:
             contents += noise.astype(DTYPES[noise.dtype.name], copy=False).tobytes()
         return self.seal(ROW, change.row, contents)
 
-    def held_row(self, number: int, row: Held) -> tuple[Item, int]:
+    def open_row(self, number: int, row: OpenRow) -> tuple[Item, int]:
         """A row of a person in the open batch, as `_row` wrote it: it has no noise."""
         contents = ROW_START.pack(~row.decision, row.reward) + row.digest
         return self.seal(ROW, number, contents + row.action.astype(F8, copy=False).tobytes())
 
-    def row_of_zeros(self, number: int, row: Held) -> tuple[Item, int]:
-        """What stands in the place of a held row that was withdrawn."""
+    def row_of_zeros(self, number: int, row: OpenRow) -> tuple[Item, int]:
+        """What stands in the place of an open row that was withdrawn."""
         contents = ROW_START.pack(row.decision, 0.0) + bytes(8 * row.action.size)
         return self.seal(ROW, number, contents)
 
@@ -451,10 +453,10 @@ class _Encoding:
         head: Head,
         waiting: Mapping[int, _F64],
         book: Book,
-        held: Mapping[int, Held],
+        open_rows: Mapping[int, OpenRow],
     ) -> None:
         self._codec, self._head, self._waiting, self._book = codec, head, waiting, book
-        self._rows = held
+        self._open_rows = open_rows
         self.puts, self.drops = list[Item](), list[Key]()
         self.since = head.since
         self._new: dict[int, Item] = {}  # decisions that are opened and not closed again
@@ -487,13 +489,13 @@ class _Encoding:
 
     def observe(self, block: Rows) -> int:
         """Rows whose decisions never waited, each as `Records._row` has it; all seals combined."""
-        codec, kept, combined = self._codec, block.kept, 0
+        codec, open_rows, combined = self._codec, block.open_rows, 0
         actions, rewards = block.actions.astype(F8, copy=False).tobytes(), block.rewards.tolist()
         width = len(actions) // max(1, len(rewards))
         for at, reward in enumerate(rewards):
             row = block.row + at
-            if row in kept:
-                item, seal = codec.held_row(row, kept[row])
+            if row in open_rows:
+                item, seal = codec.open_row(row, open_rows[row])
             else:
                 action = actions[at * width : (at + 1) * width]
                 item, seal = codec.seal(
@@ -516,7 +518,7 @@ class _Encoding:
         self._people[item[1]], self._records[digest] = item, count.record
 
     def forget(self, change: Forget) -> None:
-        """A person's decisions lose their actions, and rows of zeros replace those held."""
+        """A person's decisions lose their actions, and rows of zeros replace their open rows."""
         codec = self._codec
         for number in change.decisions:
             action = self._waiting[number]
@@ -525,8 +527,8 @@ class _Encoding:
             self._now[number] = action, ERASED
             self._decisions ^= before ^ seal
         for number in change.rows:
-            row = self._rows[number]
-            before = codec.held_row(number, row)[1]
+            row = self._open_rows[number]
+            before = codec.open_row(number, row)[1]
             if number <= self._head.summed:  # zeros are in the stored sums already
                 self._kept ^= before
                 self._held -= 1

@@ -45,7 +45,7 @@ class Stored(NamedTuple):
         rows: the contents of the rows since then, in order.
         waiting: the actions that wait, and whom they are for, by decision, in order.
         sessions: the first decision and the name of each session, in order.
-        held: the contents of rows that are held, in order.
+        open_rows: the contents of people's rows in the open batch, in order.
         people: the contents of their counts, in order.
     """
 
@@ -55,7 +55,7 @@ class Stored(NamedTuple):
     rows: list[tuple[int, bytes]]
     waiting: dict[int, bytes]
     sessions: list[tuple[int, str]]
-    held: list[tuple[int, bytes]]
+    open_rows: list[tuple[int, bytes]]
     people: list[tuple[int, bytes]]
 
 
@@ -79,7 +79,7 @@ def _read(items: list[Item]) -> Stored:
     head = Head(**_json(codec.unseal(second)[0]))
     body, seal = codec.unseal(third)
     split = bisect_right(by_kind[ROW], head.summed, key=operator.itemgetter(1))
-    held, kept = _unsealed(codec, by_kind[ROW][:split])
+    open_rows, kept = _unsealed(codec, by_kind[ROW][:split])
     rows, since = _unsealed(codec, by_kind[ROW][split:])
     people, counts = _unsealed(codec, by_kind[PERSON])
     waiting, decisions = _unsealed(codec, by_kind[DECISION])
@@ -91,7 +91,7 @@ def _read(items: list[Item]) -> Stored:
         since=since,
         sessions=names,
         sums=seal,
-        held=len(held),
+        held=len(open_rows),
         kept=kept,
         people=len(people),
         counts=counts,
@@ -104,7 +104,7 @@ def _read(items: list[Item]) -> Stored:
     sums = _json(body)
     sums["arrays"] = {name: decode(part) for name, part in sums["arrays"].items()}
     named = [(number, name.decode("ascii")) for number, name in sessions]
-    return Stored(document, head, sums, rows, dict(waiting), named, held, people)
+    return Stored(document, head, sums, rows, dict(waiting), named, open_rows, people)
 
 
 def _unsealed(codec: Records, items: list[Item]) -> tuple[list[tuple[int, bytes]], int]:

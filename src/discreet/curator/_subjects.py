@@ -105,7 +105,7 @@ class Count(NamedTuple):
     record: int
 
 
-class Held(NamedTuple):
+class OpenRow(NamedTuple):
     """A row of a person in the open batch. It is added to the sums with the release.
 
     Attributes:

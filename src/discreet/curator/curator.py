@@ -31,7 +31,7 @@ from discreet.curator import store as stores
 from discreet.curator._clipped import Clipped
 from discreet.curator._progress import Progress, Restored, StagedState, UnconfirmedCommit
 from discreet.curator._records import Change, Forget, Head, Records, Rows
-from discreet.curator._subjects import ERASED, Book, Count, Forgotten, Held, place
+from discreet.curator._subjects import ERASED, Book, Count, Forgotten, OpenRow, place
 from discreet.curator.growing_ledger import GrowingLedger
 from discreet.curator.store import UNFINISHED, Commit, Item, Key, Store
 from discreet.curator.store.memory import MemoryStore
@@ -564,7 +564,7 @@ class Curator:
         return changes
 
     def _enter_owners(self, block: Rows, owners: Sequence[bytes | None]) -> None:
-        """Take the rows of people out of a block: to be held, or to be zeros beyond the cap."""
+        """Take the rows of people out of a block: to be open rows, or zeros beyond the cap."""
         staged, book = self._staged, self._book
         actions, rewards = block.actions, block.rewards
         known = [at for at, owner in enumerate(owners) if owner is not None]
@@ -580,7 +580,7 @@ class Curator:
             if place(record) == people:
                 people += 1
             staged.counts[owner] = block.counts[owner] = record
-            block.kept[block.row + at] = Held(
+            block.open_rows[block.row + at] = OpenRow(
                 owner, block.number + at, actions[at], float(rewards[at])
             )
         block.people, block.over = people, over
@@ -588,18 +588,18 @@ class Curator:
     def _forgetting(self, digest: bytes) -> tuple[Change | None, Forgotten]:
         """What erases all that is a person's and not released. Everything is applied."""
         decisions = [number for number, one in self._book.owners.items() if one == digest]
-        held = [number for number, row in self._sums.held.items() if row.digest == digest]
-        count, released = self._book.withdrawn(digest, len(held))
+        open_rows = [number for number, row in self._sums.open_rows.items() if row.digest == digest]
+        count, released = self._book.withdrawn(digest, len(open_rows))
         guarantee = self.mechanism.guarantee
         found = Forgotten(
             open=len(decisions),
-            in_batch=len(held),
+            in_batch=len(open_rows),
             released=released,
             protects=guarantee.protects if guarantee.private else "nothing",
         )
-        if not decisions and not held:
+        if not decisions and not open_rows:
             return None, found
-        change = Forget(decisions, held, count if held else None)
+        change = Forget(decisions, open_rows, count if open_rows else None)
         self._stage(change)
         return change, found
 
@@ -814,8 +814,8 @@ class Curator:
                 self._apply_several(change)
                 continue
             if change.row:
-                held = None if change.count is None else change.held
-                self._sums.add(change.row, change.action, change.reward, change.noise, held)  # type: ignore[arg-type]  # a row has them
+                open_row = None if change.count is None else change.open_row
+                self._sums.add(change.row, change.action, change.reward, change.noise, open_row)  # type: ignore[arg-type]  # a row has them
                 if self._sums.number != shown:
                     self._prepare_release()
             if change.opens:
@@ -846,7 +846,7 @@ class Curator:
     def _apply_several(self, change: Change) -> None:
         """A change that is about several rows."""
         if isinstance(change, Rows):
-            self._sums.gather(change.row, change.actions, change.rewards, change.kept)
+            self._sums.gather(change.row, change.actions, change.rewards, change.open_rows)
             self._rounds = max(self._rounds, change.number + len(change.rewards))
             if change.counts:
                 self._book.counts.update(change.counts)
@@ -890,9 +890,9 @@ class Curator:
     def _items(self, batch: Sequence[Change]) -> tuple[list[Item], list[Key], Head]:
         """What a commit of these changes writes and removes, and the head after it."""
         session = (self._first, self._name)
-        held = self._sums.held if isinstance(batch[0], Forget) else {}
+        open_rows = self._sums.open_rows if isinstance(batch[0], Forget) else {}
         return self._records.encoded(
-            self._head, batch, self._waiting, session, book=self._book, held=held
+            self._head, batch, self._waiting, session, book=self._book, open_rows=open_rows
         )
 
     def _document(self) -> dict[str, Any]:

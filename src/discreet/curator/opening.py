@@ -160,13 +160,13 @@ def _stored_sums(stored: _stored.Stored, mechanism: Mechanism, source: NoiseSour
     sums = sums_of(mechanism).resume(mechanism, source, arrays=stored.sums["arrays"], **counters)
     if (sums.rows, sums.position.released) != (stored.head.summed, stored.head.released):
         raise ValueError("the sums hold other rows")
-    held = {}
-    for number, contents in stored.held:
-        row = _row(stored, number, contents, mechanism, sums).held
+    open_rows = {}
+    for number, contents in stored.open_rows:
+        row = _row(stored, number, contents, mechanism, sums).open_row
         if row is None:
-            raise ValueError("a row of nobody is held")
-        held[number] = row
-    sums.hold(held)
+            raise ValueError("an open row of nobody")
+        open_rows[number] = row
+    sums.resume_open_rows(open_rows)
     return sums
 
 
@@ -208,7 +208,7 @@ def _added(stored: _stored.Stored, mechanism: Mechanism, sums: PrefixSums) -> It
     """Add the rows that came after the stored sums, one at each step."""
     for number, contents in stored.rows:
         row = _row(stored, number, contents, mechanism, sums)
-        sums.add(number, row.action, row.reward, row.noise, row.held)  # type: ignore[arg-type]
+        sums.add(number, row.action, row.reward, row.noise, row.open_row)  # type: ignore[arg-type]
         yield
 
 
