@@ -7,7 +7,7 @@ import time
 from typing import Any, NamedTuple
 
 from discreet.curator import _records as records
-from discreet.curator import _stored, rows
+from discreet.curator import _stored, bounds
 from discreet.curator.curator import release_of
 from discreet.curator.growing_ledger import GrowingLedger
 from discreet.curator.opening import _added, _stored_sums
@@ -77,7 +77,7 @@ def _made_sense_of(seen: _looking.Seen, known_head: str | None) -> Shown:
     earlier = seen.before.count(b"\n") - 1
     try:
         release = _last(stored, known=len(ledger), earlier=earlier)
-        rows.checked_choice(stored.document["on_violation"])
+        bounds.checked_on_violation(stored.document["on_violation"])
     except StateFileError:
         raise
     except records.MALFORMED:

@@ -180,7 +180,7 @@ class Rows(Change):
 
 @dataclass(frozen=True, kw_only=True)
 class Head:
-    """The counts and combined seals of everything stored, so that a missing or extra item is noticed.
+    """The counts and combined seals of everything stored: a missing or extra item is noticed.
 
     It is stored under the names of its attributes.
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import _checks as checks
-from discreet.curator import rows
+from discreet.curator import bounds
 from discreet.curator import store as stores
 from discreet.curator._clipped import Clipped
 from discreet.curator._progress import Progress, Restored, StagedState, UnconfirmedCommit
@@ -109,7 +109,7 @@ class Curator:
         self.mechanism = mechanism
         self.max_pending = checks.count("max_pending", max_pending)
         self.policy: dict[str, Any] | None = None  # stored with the rest, and not used here
-        self._on_violation = rows.checked_choice(on_violation)
+        self._on_violation = bounds.checked_on_violation(on_violation)
         self.clipped = Clipped()  # in memory only
         self._supplied = supplied
         self._ledger = restored.ledger
@@ -216,13 +216,13 @@ class Curator:
 
     def bounded(self, actions: ArrayLike) -> _F64:
         """A bounded copy of a decision set."""
-        return rows.bounded_actions(self.mechanism.setting.problem, actions, self._on_violation)
+        return bounds.bounded_actions(self.mechanism.setting.problem, actions, self._on_violation)
 
     def admit_all(self, sets: Sequence[ArrayLike]) -> list[_F64]:
         """Bounded read-only copies of decision sets, if there is a round left for each."""
         self._require_usable()
         self._require_rounds(len(sets), self._rounds)
-        found = rows.bounded_sets(self.mechanism.setting.problem, sets, self._on_violation)
+        found = bounds.bounded_sets(self.mechanism.setting.problem, sets, self._on_violation)
         self.count_clipped(sets=sets)
         return found
 
@@ -246,7 +246,7 @@ class Curator:
             The decisions' ids.
         """
         problem = self.mechanism.setting.problem
-        bounded = rows.still_bounded(problem, actions)
+        bounded = bounds.still_bounded(problem, actions)
         owners = None if subjects is None else self._book.digests(subjects, len(bounded))
         if len(self._waiting) + len(bounded) > self.max_pending:
             warnings.warn(_too_many_wait(self.max_pending), GivenUpWarning, stacklevel=3)

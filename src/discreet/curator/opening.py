@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from discreet import _checks as checks
 from discreet.curator import _records as records
-from discreet.curator import _stored, rows
+from discreet.curator import _stored, bounds
 from discreet.curator import store as stores
 from discreet.curator._progress import Restored
 from discreet.curator._subjects import KEY, UNCAPPED, Book, count_of
@@ -142,7 +142,7 @@ def _restored(
         book = _book(stored, mechanism, owners)
         options = {name: document[name] for name in ("on_violation", "max_pending")}
         checks.count("max_pending", options["max_pending"])
-        rows.checked_choice(options["on_violation"])
+        bounds.checked_on_violation(options["on_violation"])
     except records.MALFORMED:
         raise CorruptFileError(
             "path", "holds settings that do not fit together; restore it from a backup"
@@ -182,8 +182,8 @@ def _row(
     row = _stored.row_of(number, contents, problem.dim, sums.no_draws)
     if not 0 <= row.number < stored.head.rounds or row.action is None or row.noise is None:
         raise ValueError("a row of no decision")
-    row.action = rows.bounded_actions(problem, row.action[None], "error")[0]
-    row.reward = rows.stored_reward(problem, row.reward)
+    row.action = bounds.bounded_actions(problem, row.action[None], "error")[0]
+    row.reward = bounds.stored_reward(problem, row.reward)
     return row
 
 
@@ -228,7 +228,7 @@ def _waiting(
         return {}, {}
     problem = mechanism.setting.problem
     found = [_stored.decision_of(part, problem.dim) for part in waiting.values()]
-    bounded = rows.bounded_actions(problem, np.array([action for action, _ in found]), "error")
+    bounded = bounds.bounded_actions(problem, np.array([action for action, _ in found]), "error")
     actions = {number: action.copy() for number, action in zip(waiting, bounded, strict=True)}
     owned = zip(waiting, found, strict=True)
     return actions, {number: owner for number, (_, owner) in owned if owner is not None}

@@ -37,7 +37,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.curator import rows as door
+from discreet.curator import bounds
 from discreet.curator._subjects import OpenRow
 from discreet.errors import ParameterError
 from discreet.kernels import _linalg as linalg
@@ -226,11 +226,11 @@ class PrefixSums(ABC):
             return draws == 0
         return noise.shape == (draws, self.no_draws.shape[1]) and noise.dtype == self.no_draws.dtype
 
-    def bounded_reward(self, reward: object, on_violation: door.OnViolation) -> float:
+    def bounded_reward(self, reward: object, on_violation: bounds.OnViolation) -> float:
         """The reward's distance from the stated centre, within its bound."""
         if type(reward) is float and -self._plain_reward <= reward <= self._plain_reward:
             return reward
-        return door.bounded_reward(self._mechanism.setting.problem, reward, on_violation)
+        return bounds.bounded_reward(self._mechanism.setting.problem, reward, on_violation)
 
     def add(
         self,
@@ -487,7 +487,7 @@ class IntegerSums(PrefixSums):
         firsts = self._mechanism.firsts
         if rounding.packed(action, reward, *units, self._largest_square, most, firsts, row):
             return row
-        # Too long by a trace: `rows` has seen it before.
+        # Too long by a trace of arithmetic, which `bounds` lets pass.
         steps = np.empty(action.size + 1, dtype=np.int64)
         if rounding.towards_zero(action, reward, *units, steps) == rounding.REFUSED:
             raise ParameterError("actions", "or a reward is far outside its bounds")
