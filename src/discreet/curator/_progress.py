@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.curator._records import Change, Head, Rows
-from discreet.curator._subjects import Book, place
+from discreet.curator._subjects import Book, arrival_of
 from discreet.curator.growing_ledger import GrowingLedger
 from discreet.curator.store import Store
 from discreet.curator.sums import Position
@@ -86,7 +86,7 @@ class StagedState:
             self.people = max(self.people, change.people)
         elif change.count is not None:
             self.counts[change.count.digest] = change.count.record
-            self.people = max(self.people, place(change.count.record) + 1)
+            self.people = max(self.people, arrival_of(change.count.record) + 1)
         self.over = max(self.over, change.over)
 
     def counted(self, change: Change) -> None:

@@ -555,7 +555,7 @@ class _Encoding:
             decisions=self._decisions,
             held=self._held,
             kept=self._kept,
-            people=max(self._head.people, *(place + 1 for place in self._people), 0),
+            people=max(self._head.people, *(arrival + 1 for arrival in self._people), 0),
             counts=self._counts,
             over=over,
         )

@@ -31,7 +31,7 @@ from discreet.curator import store as stores
 from discreet.curator._clipped import Clipped
 from discreet.curator._progress import Progress, Restored, StagedState, UnconfirmedCommit
 from discreet.curator._records import Change, Forget, Head, Records, Rows
-from discreet.curator._subjects import ERASED, Book, Count, Forgotten, OpenRow, place
+from discreet.curator._subjects import ERASED, Book, Count, Forgotten, OpenRow, arrival_of
 from discreet.curator.growing_ledger import GrowingLedger
 from discreet.curator.store import UNFINISHED, Commit, Item, Key, Store
 from discreet.curator.store.memory import MemoryStore
@@ -577,7 +577,7 @@ class Curator:
             if record is None:
                 over += 1
                 continue
-            if place(record) == people:
+            if arrival_of(record) == people:
                 people += 1
             staged.counts[owner] = block.counts[owner] = record
             block.open_rows[block.row + at] = OpenRow(

@@ -239,10 +239,10 @@ def _book(stored: _stored.Stored, mechanism: Mechanism, owners: dict[int, bytes]
     cap = _cap(mechanism)
     key = bytes.fromhex(stored.document["people"])
     counts = {}
-    for wanted, (place, contents) in enumerate(stored.people):
-        if place != wanted:
+    for wanted, (arrival, contents) in enumerate(stored.people):
+        if arrival != wanted:
             raise ValueError("a person is missing")
-        count = count_of(place, contents, cap)
+        count = count_of(arrival, contents, cap)
         counts[count.digest] = count.record
     if len(key) != KEY or len(counts) != len(stored.people):
         raise ValueError("a person is there twice")
