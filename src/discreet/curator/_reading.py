@@ -11,7 +11,7 @@ from discreet.curator import _stored, bounds
 from discreet.curator.curator import release_of
 from discreet.curator.growing_ledger import GrowingLedger
 from discreet.curator.opening import _added, _stored_sums
-from discreet.curator.store import Place, _looking
+from discreet.curator.store import Place, _read_only
 from discreet.errors import (
     CorruptFileError,
     ParameterError,
@@ -53,7 +53,7 @@ def read(place: Place, *, known_head: str | None = None) -> Shown:
     """
     for again in range(_TRIES - 1, -1, -1):
         try:
-            return _made_sense_of(_looking.look(place), known_head)
+            return _made_sense_of(_read_only.look(place), known_head)
         except CorruptFileError:
             if not again:
                 raise
@@ -61,7 +61,7 @@ def read(place: Place, *, known_head: str | None = None) -> Shown:
     raise AssertionError  # pragma: no cover  # the last try returns or raises
 
 
-def _made_sense_of(seen: _looking.Seen, known_head: str | None) -> Shown:
+def _made_sense_of(seen: _read_only.Seen, known_head: str | None) -> Shown:
     stored = _stored.read(seen.items)
     ledger = GrowingLedger.parse(seen.ledger)
     if ledger.root != stored.document.get("ledger") or not seen.ledger.startswith(seen.before):

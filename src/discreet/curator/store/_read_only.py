@@ -1,4 +1,4 @@
-"""A look at a store that somebody else may have open: nothing is locked, made or written. Secret.
+"""Reads a store that somebody else may have open: nothing is locked, made or written. Secret.
 
 A learner in SQLite's files is read as bytes, and SQLite sees a copy in memory: its own ways of
 reading lock the database, or make files beside it. In a PostgreSQL database it is one read-only
