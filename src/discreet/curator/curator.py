@@ -151,31 +151,31 @@ class Curator:
     @property
     def rounds(self) -> int:
         """How many decisions have been made."""
-        self._settle_quietly()
+        self._finish_interrupted_before_reading()
         return self._rounds
 
     @property
     def rows(self) -> int:
         """How many of them have had their reward."""
-        self._settle_quietly()
+        self._finish_interrupted_before_reading()
         return self._sums.rows
 
     @property
     def waiting(self) -> int:
         """How many still wait for one."""
-        self._settle_quietly()
+        self._finish_interrupted_before_reading()
         return len(self._waiting)
 
     @property
     def given_up(self) -> int:
         """How many were given up because more than ``max_pending`` waited."""
-        self._settle_quietly()
+        self._finish_interrupted_before_reading()
         return self._given_up
 
     @property
     def over_cap(self) -> int:
         """How many rows came beyond their subject's cap."""
-        self._settle_quietly()
+        self._finish_interrupted_before_reading()
         return self._book.over
 
     @property
@@ -358,7 +358,7 @@ class Curator:
                 try:
                     with suppress(StoreError, ReloadNeededError):  # the store has everything
                         with self._staging:
-                            self._settle()
+                            self._finish_interrupted()
                         self._show()
                         self._compact()
                 finally:
@@ -391,7 +391,7 @@ class Curator:
         with self._leading:
             self._require_usable()
             with self._staging:
-                self._settle()
+                self._finish_interrupted()
             return work()
 
     def _make(self, request: _Request, *, alone: bool = False) -> list[Change]:
@@ -403,11 +403,11 @@ class Curator:
             with self._leading:
                 if self._moving is not None:
                     with self._staging:
-                        self._settle()
+                        self._finish_interrupted()
                 if not self._store.durable:  # by now the learner may be stored
                     return self._make_in_memory(request)
         if not _idle(self._progress) or not self._staged_fits:
-            self._settle_leftovers()
+            self._finish_interrupted_unless_led()
         changes: list[Change] | None = None
         while changes is None:
             with self._staging:
@@ -433,7 +433,7 @@ class Curator:
         with self._staging:
             idle = self._progress
             if idle.applying or not self._staged_fits:
-                self._settle()
+                self._finish_interrupted()
                 idle = self._progress
             changes = self._staged_changes(request)
             self._progress = Progress(idle.sequence, None, tuple(changes))
@@ -674,7 +674,7 @@ class Curator:
     def _lead(self) -> None:
         """Commit all that is staged, and apply it. One thread at a time does."""
         with self._staging:
-            self._settle()
+            self._finish_interrupted()
             before, _, applying, batch = self._progress
         if not batch:
             return
@@ -693,7 +693,7 @@ class Curator:
             return
         with suppress(Exception):  # it is committed, and the next call tries this again
             with self._staging:
-                self._happened()
+                self._note_commit()
                 self._apply()
             self._show()
             if self._head.rows - self._head.summed >= self._compact_at:
@@ -703,48 +703,51 @@ class Curator:
         """After a commit that raised: find out whether it happened, and tell whoever waits."""
         with self._staging:
             with suppress(Exception):  # tried again by the next call
-                self._resolve()
+                self._ask_about_commit()
                 self._apply()
             for change in self._progress.queue:
                 change.error = error
             self._drop_failed()
 
-    def _settle(self) -> None:
+    def _finish_interrupted(self) -> None:
         """Finish what an interrupt or an error left unfinished. Both locks are held."""
         if not self._staged_fits:
             self._restage()
         if self._moving is not None:
-            self._arrive()
+            self._finish_move()
         if self._progress.unconfirmed is not None:
-            self._resolve()
+            self._ask_about_commit()
             self._drop_failed()
         if self._progress.applying:
             self._apply()
 
-    def _settle_leftovers(self) -> None:
-        """`_settle`, if nobody leads a commit; then whatever is queued belongs to nobody."""
+    def _finish_interrupted_unless_led(self) -> None:
+        """`_finish_interrupted`, unless somebody leads a commit, who does it then.
+
+        If no other call is under way, nobody waits for what is queued, and it is dropped.
+        """
         if _idle(self._progress) and self._moving is None and self._staged_fits:
             return
         if self._leading.locked():
             return
         with self._leading, self._staging:
-            self._settle()
+            self._finish_interrupted()
             if len(self._inside) == 1 and self._progress.queue:
                 self._requeue(())
 
-    def _settle_quietly(self) -> None:
-        """The same for somebody who only looks, and does not wait for a commit."""
+    def _finish_interrupted_before_reading(self) -> None:
+        """The same for a call that only reads: it does not wait for a commit, and does not fail."""
         idle = _idle(self._progress) and self._moving is None
         if idle or self._is_forked() or threading.get_ident() in self._inside:
             return
         with suppress(DiscreetError):
-            self._enter(lambda _: self._settle_leftovers(), None)
+            self._enter(lambda _: self._finish_interrupted_unless_led(), None)
 
     def _take_back(self, changes: list[Change]) -> None:
         """After an interrupt: changes that were not committed are dropped, if nothing follows."""
         with self._leading, self._staging:
             with suppress(DiscreetError):
-                self._settle()
+                self._finish_interrupted()
             queue = self._progress.queue
             if self._progress.unconfirmed is None and queue[-len(changes) :] == tuple(changes):
                 self._requeue(queue[: -len(changes)])
@@ -767,7 +770,7 @@ class Curator:
         self._progress = self._progress._replace(queue=queue)
         self._restage()
 
-    def _resolve(self) -> None:
+    def _ask_about_commit(self) -> None:
         """Ask the store whether the unconfirmed commit happened."""
         unconfirmed = self._progress.unconfirmed
         if unconfirmed is None:
@@ -778,15 +781,15 @@ class Curator:
             self._stop(closed=False)
             raise
         if found == unconfirmed.after:
-            self._happened()
+            self._note_commit()
         elif found == self._progress.sequence:
             self._progress = self._progress._replace(unconfirmed=None)
         else:
             self._stop(closed=False)
             self._require_usable()
 
-    def _happened(self) -> None:
-        """The unconfirmed commit did happen."""
+    def _note_commit(self) -> None:
+        """The unconfirmed commit happened: its changes are to be applied."""
         progress = self._progress
         unconfirmed = progress.unconfirmed
         if unconfirmed is None:
@@ -923,7 +926,7 @@ class Curator:
             self._store.commit(Commit(sequence, sequence + 1, puts, drops, wipe=True))
         finally:
             with self._staging:
-                self._resolve()
+                self._ask_about_commit()
         self._compact_at = _COMPACT_AFTER
 
     def _move_to(self, place: stores.Place) -> None:
@@ -939,10 +942,10 @@ class Curator:
         try:
             self._moving[0].commit(Commit(UNFINISHED, self._progress.sequence, wipe=True))
         finally:
-            self._arrive()
+            self._finish_move()
 
-    def _arrive(self) -> None:
-        """Ask a new store whether it counts; if not, it is removed and memory goes on."""
+    def _finish_move(self) -> None:
+        """Ask a new store whether its first commit happened; if not, remove it and go on in memory."""
         if self._moving is None:
             return
         store, head = self._moving
