@@ -80,7 +80,7 @@ class StagedState:
         self.erased: set[int] = set()
 
     def count(self, change: Change) -> None:
-        """Go on with the counts of people after a change. To do it again does no harm."""
+        """Take in a change's counts of people. To do it again does no harm."""
         if isinstance(change, Rows):
             self.counts.update(change.counts)
             self.people = max(self.people, change.people)
@@ -90,7 +90,7 @@ class StagedState:
         self.over = max(self.over, change.over)
 
     def counted(self, change: Change) -> None:
-        """The counts are applied: only what is staged after them is still to come."""
+        """Drop counts that are applied now, unless a change staged later has newer ones."""
         counts = self.counts
         done = change.counts.items() if isinstance(change, Rows) else (change.count,)
         for digest, record in filter(None, done):

@@ -53,7 +53,7 @@ def read(place: Place, *, known_head: str | None = None) -> Shown:
     """
     for again in range(_TRIES - 1, -1, -1):
         try:
-            return _made_sense_of(_read_only.look(place), known_head)
+            return _shown_by(_read_only.look(place), known_head)
         except CorruptFileError:
             if not again:
                 raise
@@ -61,7 +61,8 @@ def read(place: Place, *, known_head: str | None = None) -> Shown:
     raise AssertionError  # pragma: no cover  # the last try returns or raises
 
 
-def _made_sense_of(seen: _read_only.Seen, known_head: str | None) -> Shown:
+def _shown_by(seen: _read_only.Seen, known_head: str | None) -> Shown:
+    """What a learner had shown when its store was read."""
     stored = _stored.read(seen.items)
     ledger = GrowingLedger.parse(seen.ledger)
     if ledger.root != stored.document.get("ledger") or not seen.ledger.startswith(seen.before):

@@ -107,10 +107,11 @@ class Change:
             reward: the row's reward.
             noise: what was drawn for that row.
             given_up: for a new decision, the number of another that is given up for it.
-            lost: and how many have been given up by then.
+            lost: the number of decisions given up so far, this one included.
             owner: the digest of whom a new decision is for, if that is known.
             count: of the person whose row it becomes, if that is known and the row counts.
-            over: for a row that is one of zeros, how many have come beyond the cap by then.
+            over: for a row of zeros beyond the cap, the number of such rows so far, this one
+                included.
         """
         self.number = number
         self.action = action
@@ -162,14 +163,14 @@ class Rows(Change):
         rewards: shape (n,); likewise.
         open_rows: the rows that are a person's, by number, as far as they count.
         counts: of people, after these rows.
-        people: how many have given a row by then.
+        people: how many people have given a row, after these rows.
     """
 
     several = True
     __slots__ = ("actions", "counts", "open_rows", "people", "rewards")
 
     def __init__(self, number: int, row: int, actions: _F64, rewards: _F64) -> None:
-        """Rows that are nobody's; others are entered afterwards."""
+        """Start with rows of nobody; those of people are entered afterwards."""
         super().__init__(number, row=row)
         self.actions = actions
         self.rewards = rewards
@@ -312,7 +313,7 @@ class Records:
         document: dict[str, Any],
         sums: PrefixSums,
     ) -> tuple[list[Item], list[Key], Head]:
-        """The same for storing the sums instead of the rows that are in them.
+        """Items to write and to remove, to store the sums instead of the rows that are in them.
 
         Open rows stay as they are, while their batch is open.
 
@@ -320,6 +321,9 @@ class Records:
             head: what is stored.
             document: what is stored of the learner besides its data.
             sums: with all rows in them.
+
+        Returns:
+            What to write, what to remove, and the head after it.
         """
         if sums.rows != head.rows:
             raise ValueError("not all rows are in the sums")
@@ -360,6 +364,9 @@ class Records:
             sessions: the first decision and the name of each session.
             counts: a head that has the rounds and what was given up.
             book: what is known of people.
+
+        Returns:
+            The items, and the head among them.
         """
         item, seal = self._sums(sums)
         items = [_learner(document), item]
@@ -445,7 +452,7 @@ class Records:
 
 
 class _Encoding:
-    """What is collected while changes become items."""
+    """Collects the items of several changes, and what the head says after them."""
 
     def __init__(
         self,
@@ -469,14 +476,14 @@ class _Encoding:
         self._counts = head.counts
 
     def open(self, number: int, action: _F64, owner: bytes | None) -> None:
-        """A decision is made."""
+        """Encode a new decision that waits for its reward."""
         self._now[number] = action, owner
         self._new[number], seal = self._codec.decision(number, action, owner)
         self._decisions ^= seal
         self._many += 1
 
     def close(self, number: int) -> None:
-        """One waits no more."""
+        """Remove a decision that no longer waits."""
         if number in self._now:
             action, owner = self._now[number]
         else:
@@ -488,7 +495,7 @@ class _Encoding:
         self._many -= 1
 
     def observe(self, block: Rows) -> int:
-        """Rows whose decisions never waited, each as `Records._row` has it; all seals combined."""
+        """Encode rows whose decisions never waited, as `Records._row` does; all seals combined."""
         codec, open_rows, combined = self._codec, block.open_rows, 0
         actions, rewards = block.actions.astype(F8, copy=False).tobytes(), block.rewards.tolist()
         width = len(actions) // max(1, len(rewards))
@@ -508,7 +515,7 @@ class _Encoding:
         return combined
 
     def count(self, count: Count) -> None:
-        """A person has another count."""
+        """Encode a person's new count."""
         codec, digest = self._codec, count.digest
         before = self._records.get(digest, self._book.counts.get(digest))
         if before is not None:
@@ -518,7 +525,7 @@ class _Encoding:
         self._people[item[1]], self._records[digest] = item, count.record
 
     def forget(self, change: Forget) -> None:
-        """A person's decisions lose their actions, and rows of zeros replace their open rows."""
+        """Encode decisions without their actions, and rows of zeros in place of open rows."""
         codec = self._codec
         for number in change.decisions:
             action = self._waiting[number]
@@ -562,7 +569,10 @@ class _Encoding:
 
 
 def _learner(document: dict[str, Any]) -> Item:
-    """The item that says which learner this is; its seal does without the id."""
+    """The item that says which learner this is.
+
+    Its seal has no key, because the learner's id is read from it.
+    """
     body = {"format": FORMAT, "version": VERSION, **document}
     return Records("").seal(LEARNER, 0, _dump(body))[0]
 

@@ -1,4 +1,4 @@
-"""Who rows are from: how many rows each person has given, under a keyed hash of their id. Secret.
+"""How many rows each person has given, under a keyed hash of their id. Secret.
 
 Formal guarantee: of the rows of one subject at most ``cap`` are more than zeros. A row beyond that
 keeps its place in the order of rows, so that the times of releases stay public, and is one of zeros

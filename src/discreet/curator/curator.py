@@ -1,4 +1,4 @@
-"""The owner of the raw data: who may do what with it, and in which order things happen.
+"""`Curator`: holds raw data, checks every call, and commits each change before it shows a release.
 
 Every change goes the same way. It is *staged*: checked, and given the noise that its step needs.
 It is *committed* to the store, together with whatever other threads staged meanwhile. It is
@@ -429,7 +429,7 @@ class Curator:
         return changes
 
     def _make_in_memory(self, request: _Request) -> list[Change]:
-        """The same where nothing is stored: a change is committed by being applied."""
+        """`_make` where nothing is stored: a change is committed by being applied."""
         with self._staging:
             idle = self._progress
             if idle.applying or not self._staged_fits:
@@ -464,7 +464,7 @@ class Curator:
             raise
 
     def _openings(self, chosen: tuple[Sequence[_F64], _Owners]) -> list[Change]:
-        """New decisions, for which the oldest are given up if too many wait."""
+        """Stage new decisions; the oldest are given up if too many wait."""
         (actions, owners), staged, changes = chosen, self._staged, []
         self._require_rounds(len(actions), staged.rounds)
         for at, action in enumerate(actions):
@@ -488,7 +488,7 @@ class Curator:
         return self._oldest
 
     def _rows_of(self, closed: tuple[Sequence[tuple[object, object]], _Owners]) -> list[Change]:
-        """Decisions that become rows, each with the noise of its step."""
+        """Stage decisions that become rows, each with the noise of its step."""
         (pairs, owners), sums, known = closed, self._sums, self._book.owners
         changes: list[Change] = []
         for at, (decision, reward) in enumerate(pairs):
@@ -530,7 +530,7 @@ class Curator:
         return change
 
     def _observations(self, observed: tuple[_F64, Sequence[object], _Owners]) -> list[Change]:
-        """Decisions that are new and become rows, one after the other.
+        """Stage rows that were decided elsewhere: new decisions that become rows at once.
 
         Where whole numbers are summed, rows up to the next release are one change together: it
         comes to the same sums, and one row at a time would take several times as long.
@@ -586,7 +586,7 @@ class Curator:
         block.people, block.over = people, over
 
     def _forgetting(self, digest: bytes) -> tuple[Change | None, Forgotten]:
-        """What erases all that is a person's and not released. Everything is applied."""
+        """Stage the erasure of all that is a person's and not released. Everything is applied."""
         decisions = [number for number, one in self._book.owners.items() if one == digest]
         open_rows = [number for number, row in self._sums.open_rows.items() if row.digest == digest]
         count, released = self._book.withdrawn(digest, len(open_rows))
@@ -604,7 +604,7 @@ class Curator:
         return change, found
 
     def _closings(self, decisions: Sequence[object]) -> list[Change]:
-        """Decisions that are given up."""
+        """Stage decisions that are given up."""
         changes = []
         for decision in decisions:
             change = Change(self._number(decision))
@@ -659,7 +659,7 @@ class Curator:
         self._staged_fits = True
 
     def _see_through(self, change: Change) -> None:
-        """Lead a commit, unless another thread's commit takes the change along."""
+        """Wait until a change is committed, by another thread or by leading a commit."""
         while not change.done and change.error is None:
             if self._leading.locked():
                 time.sleep(_PAUSE)
@@ -710,7 +710,7 @@ class Curator:
             self._drop_failed()
 
     def _finish_interrupted(self) -> None:
-        """Finish what an interrupt or an error left unfinished. Both locks are held."""
+        """Finish what an interrupt or an error left unfinished. The caller holds both locks."""
         if not self._staged_fits:
             self._restage()
         if self._moving is not None:
@@ -839,7 +839,7 @@ class Curator:
                 staged.closing.discard(change.number)
 
     def _apply_counts(self, change: Change) -> None:
-        """Of people, after a change."""
+        """Apply a change's counts of people."""
         book = self._book
         book.over = max(book.over, change.over)
         if change.count is not None:
@@ -847,7 +847,7 @@ class Curator:
         self._staged.counted(change)
 
     def _apply_several(self, change: Change) -> None:
-        """A change that is about several rows."""
+        """Apply a change that is about several rows or decisions."""
         if isinstance(change, Rows):
             self._sums.gather(change.row, change.actions, change.rewards, change.open_rows)
             self._rounds = max(self._rounds, change.number + len(change.rewards))
@@ -930,7 +930,7 @@ class Curator:
         self._compact_at = _COMPACT_AFTER
 
     def _move_to(self, place: stores.Place) -> None:
-        """A new store, which counts from its first commit on; until then memory does."""
+        """Make a new store, which counts from its first commit on; until then memory does."""
         sessions = list(self._sessions)
         if self._rounds > self._first:
             sessions.append((self._first, self._name))
@@ -945,7 +945,7 @@ class Curator:
             self._finish_move()
 
     def _finish_move(self) -> None:
-        """Ask a new store whether its first commit happened; if not, remove it and go on in memory."""
+        """Ask a new store whether its first commit happened; if not, remove it."""
         if self._moving is None:
             return
         store, head = self._moving
@@ -1013,8 +1013,8 @@ class Curator:
         if self._is_forked():
             raise WrongProcessError(
                 "process",
-                "is not the one this learner was made in; a fork would show the same noise on "
-                "other data, so keep the learner in one process",
+                "differs from the one that made this learner; a forked copy would reuse its noise "
+                "on other data, so keep the learner in one process",
             )
         if self._closed:
             raise ReloadNeededError("learner", "was closed; load it again")

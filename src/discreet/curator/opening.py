@@ -1,4 +1,4 @@
-"""How a curator comes to be: a new one with its first noise, or one that a store holds. Secret."""
+"""Creates a curator: a new one with its first noise, or one from a store. Secret."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -120,7 +120,7 @@ def _restored(
     source: NoiseSource | None,
     supplied: Perturbations | None,
 ) -> tuple[Curator, list[Release]]:
-    """What the items say, made sense of; CorruptFileError if they make none.
+    """The curator that the items describe; CorruptFileError if they do not fit together.
 
     Returns:
         The curator, and its releases from the ledger's last one on, as far as they can be had.

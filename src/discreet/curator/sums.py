@@ -180,7 +180,7 @@ class PrefixSums(ABC):
 
     @property
     def gathers(self) -> bool:
-        """Whether `gather` can take rows that make no release: it comes to the same as `add`."""
+        """Whether `gather` may be called; its result is that of `add` for each row."""
         return False
 
     def ahead(self, position: Position, count: int) -> Position:
@@ -307,7 +307,7 @@ class PrefixSums(ABC):
         noise: NDArray[Any],
         late: Collection[OpenRow],
     ) -> None:
-        """`add`, when everything was checked; ``late`` are rows that come in with the release."""
+        """`add`, after its checks; ``late`` are open rows that are added with the release."""
 
     @abstractmethod
     def _draw(self, draws: int, position: Position) -> NDArray[Any]:
@@ -319,7 +319,7 @@ class PrefixSums(ABC):
         """What is held before the first row, or room for what is held after some releases."""
 
     def _gather(self, actions: _F64, rewards: _F64) -> None:
-        """`gather`, when everything was checked."""
+        """`gather`, after its checks."""
         raise NotImplementedError  # pragma: no cover  # only where `gathers` says so
 
     def _times(self, position: Position) -> windows.Step:

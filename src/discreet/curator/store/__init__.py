@@ -70,7 +70,7 @@ class Store(Protocol):
         """Where it is, to be shown and opened again; None if nothing outlives the process."""
 
     def is_at(self, place: Place) -> bool:
-        """Whether somebody who names this place means this store."""
+        """Whether a path or URL refers to this store."""
 
     @property
     def durable(self) -> bool:

@@ -164,14 +164,14 @@ class PostgresStore:
         self.close()
 
     def abandon(self) -> None:
-        """Leave the session to the parent: in the child the socket becomes a hole."""
+        """Leave the session to the parent: the child's socket is exchanged for the null device."""
         self._finalizer.detach()
         self._open = False
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))  # never closed here
         with contextlib.suppress(Exception):
-            hole = os.open(os.devnull, os.O_RDWR)
-            os.dup2(hole, self._connection.fileno())
-            os.close(hole)
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, self._connection.fileno())
+            os.close(null)
 
     def _connected(self) -> Any:  # noqa: ANN401
         """The connection, made again if it broke, with the lock that goes with it."""
@@ -343,7 +343,7 @@ def _array(texts: Iterable[str]) -> str:
 def _connect(address: str, *, tables: bool = True) -> Any:  # noqa: ANN401
     """A connection whose commits wait for the disk, to a database that has the tables.
 
-    Without ``tables`` none are made, and nothing else is either: it is for looking.
+    Without ``tables`` nothing is made or set: it is for reading only.
     """
     psycopg = _psycopg()
     try:

@@ -62,7 +62,7 @@ class SqliteStore:
         *,
         untouched: bool = False,
     ) -> None:
-        """Use `create` or `open`; ``untouched`` is for looking at what must not be changed."""
+        """Use `create` or `open`; ``untouched`` is for files that must not be changed."""
         self._path = path
         self._database = database
         self._ledger = ledger
@@ -136,7 +136,7 @@ class SqliteStore:
         self._finalizer.detach()
 
     def discard(self) -> None:
-        """Remove files that never counted, if they are still where they were made."""
+        """Remove a store whose first commit never came, if its files were not moved."""
         counts = True
         with contextlib.suppress(DiscreetError):
             counts = self.sequence() != UNFINISHED
@@ -285,7 +285,7 @@ def ledger_of(place: Place) -> bytes:
 
 
 def _clear_unfinished(target: Path) -> None:
-    """Remove a start that never finished; refuse if anything else is there."""
+    """Remove what an interrupted `create` left; refuse if anything else is there."""
     beside = files.ledger_beside(target)
     there = [path for path in (target, beside) if os.path.lexists(path)]
     if not there:
