@@ -403,7 +403,7 @@ class Records:
         return self.seal(HEAD, 0, _dump(vars(head)))[0]
 
     def decision(self, number: int, action: _F64, owner: bytes | None) -> tuple[Item, int]:
-        """A decision that waits."""
+        """The item of a decision that waits, and its seal."""
         contents = ERASED
         if owner != ERASED:
             contents = action.astype(F8, copy=False).tobytes() + (owner or b"")
@@ -424,7 +424,7 @@ class Records:
         return self.seal(ROW, change.row, contents)
 
     def open_row(self, number: int, row: OpenRow) -> tuple[Item, int]:
-        """A row of a person in the open batch, as `_row` wrote it: it has no noise."""
+        """The item of an open row, as `_row` wrote it, without noise; and its seal."""
         contents = ROW_START.pack(~row.decision, row.reward) + row.digest
         return self.seal(ROW, number, contents + row.action.astype(F8, copy=False).tobytes())
 

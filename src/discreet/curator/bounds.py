@@ -38,7 +38,7 @@ _TOLERANCE = 1e-9  # a caller's own arithmetic may have added this much; it is s
 
 
 def checked_on_violation(on_violation: str) -> OnViolation:
-    """'error' or 'clip'."""
+    """The choice, if it is 'error' or 'clip'; ParameterError otherwise."""
     if on_violation not in _CHOICES:
         raise ParameterError("on_violation", f"is {on_violation!r}; give 'error' or 'clip'")
     return on_violation  # type: ignore[return-value]

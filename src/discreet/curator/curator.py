@@ -136,7 +136,7 @@ class Curator:
         self._zeros = np.zeros(mechanism.setting.problem.dim)
         self._zeros.setflags(write=False)
         self._staged = StagedState(sums.position, self._rounds, self._given_up, book)
-        self._staged_fits = True  # whether that is what comes of all that is staged
+        self._staged_fits = True  # whether `_staged` is what comes of all that is staged
         # Who may.
         self._staging = threading.Lock()  # held for moments: to stage and to apply
         self._leading = threading.Lock()  # held during a commit; always taken before `_staging`

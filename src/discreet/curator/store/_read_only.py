@@ -94,7 +94,7 @@ def _lines(path: Path) -> bytes:
 
 
 def _opened(image: bytes) -> sqlite3.Connection:
-    """A database in memory."""
+    """Open a database in memory, from the bytes of its file."""
     copy = sqlite3.connect(":memory:", isolation_level=None)
     try:
         if not hasattr(copy, "deserialize"):  # left out of some builds

@@ -12,7 +12,7 @@ class MemoryStore:
     durable = False
 
     def __init__(self) -> None:
-        """Start at 0."""
+        """Start at sequence number 0."""
         self._sequence = 0
 
     def is_at(self, place: Place) -> bool:
