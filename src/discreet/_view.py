@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.curator import _reading, rows
+from discreet.curator import _reading, bounds
 from discreet.errors import ForkedStateError, ParameterError, ReadOnlyError, RewoundStateError
 from discreet.features import FeatureMap
 from discreet.learner import Place, _rule
@@ -122,9 +122,9 @@ class View(Deciding):
     learn_many = observe = forget = forget_subject = save = choose_many = learn
 
     def _rows(self, actions: Offer, context: Mapping[str, Any] | None) -> _F64:
-        choice = rows.checked_choice(self._shown.document["on_violation"])
+        on_violation = bounds.checked_on_violation(self._shown.document["on_violation"])
         given = rows_of(actions, context, self._features)
-        found = rows.bounded_actions(self.problem, given, choice)
+        found = bounds.bounded_actions(self.problem, given, on_violation)
         found.setflags(write=False)
         return found
 

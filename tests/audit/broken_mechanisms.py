@@ -25,7 +25,7 @@ from discreet import (
 )
 from discreet.audit import Config
 from discreet.curator import _subjects as subjects
-from discreet.curator import rows
+from discreet.curator import bounds
 from discreet.curator._subjects import Book, Forgotten
 from discreet.curator.curator import Curator
 from discreet.evaluation import _private as private
@@ -205,9 +205,9 @@ def floating_point() -> Config:
 def without_clipping() -> Iterator[Make]:
     """A curator that takes rows as they come."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "bounded_actions", lambda _, actions, __: np.array(actions))
-        patch.setattr(rows, "still_bounded", lambda _, actions: [np.array(one) for one in actions])
-        patch.setattr(rows, "bounded_reward", lambda _, reward, __: float(reward))
+        patch.setattr(bounds, "bounded_actions", lambda _, actions, __: np.array(actions))
+        patch.setattr(bounds, "still_bounded", lambda _, actions: list(map(np.array, actions)))
+        patch.setattr(bounds, "bounded_reward", lambda _, reward, __: float(reward))
         yield made(sound(), on_violation="clip")
 
 

@@ -99,10 +99,13 @@ def facts(learner: discreet.LinUCB) -> Fact:
 
 
 def unreleased(learner: discreet.LinUCB) -> dict[str, list[int]]:
-    """How many decisions that wait and how many held rows there are of everybody who has any."""
-    owners, held = learner._curator._book.owners.values(), learner._curator._sums.held.values()
+    """How many decisions that wait and how many open rows there are of everybody who has any."""
+    owners, open_rows = (
+        learner._curator._book.owners.values(),
+        learner._curator._sums.open_rows.values(),
+    )
     found: dict[str, list[int]] = {}
-    for kind, digests in enumerate((owners, [row.digest for row in held])):
+    for kind, digests in enumerate((owners, [row.digest for row in open_rows])):
         for digest in filter(None, digests):
             found.setdefault(digest.hex(), [0, 0])[kind] += 1
     return found

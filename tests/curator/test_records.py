@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import LinUCB, Problem
+from discreet.curator import _arrays, _stored
 from discreet.curator import _records as records
 from discreet.curator._records import Change, Head, Records
 from discreet.curator.store import Item
@@ -78,33 +79,33 @@ def items(problem: Problem) -> list[Item]:
 
 
 def test_items_in_any_order_are_read_the_same(items: list[Item]) -> None:
-    stored = records.read(items)
-    again = records.read(reversed(items))
+    stored = _stored.read(items)
+    again = _stored.read(reversed(items))
     for name in ("document", "head", "rows", "waiting", "sessions"):
         assert getattr(again, name) == getattr(stored, name)
     assert (stored.head.rounds, stored.head.rows, stored.head.waiting) == (7, 5, 1)
     assert list(stored.waiting) == [6]
     assert [first for first, _ in stored.sessions] == [0, 4]
-    np.testing.assert_array_equal(records.action_of(stored.waiting[6], 3), [0.5, 0, 0])
+    np.testing.assert_array_equal(_stored.action_of(stored.waiting[6], 3), [0.5, 0, 0])
 
 
 def test_an_item_too_few_too_many_or_twice_is_found_out(items: list[Item]) -> None:
     for place in range(len(items)):
         with pytest.raises(CorruptFileError, match="path: was truncated or altered"):
-            records.read(items[:place] + items[place + 1 :])
+            _stored.read(items[:place] + items[place + 1 :])
         with pytest.raises(CorruptFileError):
-            records.read([*items, items[place]])
+            _stored.read([*items, items[place]])
     with pytest.raises(CorruptFileError):
-        records.read([*items, (6, 0, items[0][2])])
+        _stored.read([*items, (6, 0, items[0][2])])
     with pytest.raises(CorruptFileError):
-        records.read([])
+        _stored.read([])
 
 
 @given(st.binary(max_size=60), st.integers(0, 5))
 def test_no_bytes_escape_as_another_error(data: bytes, kind: int) -> None:
     for value in (data, CODEC.seal(kind, 0, data)[0][2], Records("").seal(kind, 0, data)[0][2]):
         with pytest.raises(StateFileError):
-            records.read([(kind, 0, value)])
+            _stored.read([(kind, 0, value)])
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_absurd_documents_are_corrupt(body: str, items: list[Item]) -> None:
     first = Records("").seal(records.LEARNER, 0, body.encode("utf-8", "surrogatepass"))[0]
     others = [item for item in items if item[0] != records.LEARNER]
     with pytest.raises(CorruptFileError, match="path: "):
-        records.read([first, *others])
+        _stored.read([first, *others])
 
 
 def test_a_version_of_the_future_says_so(items: list[Item]) -> None:
@@ -142,21 +143,21 @@ def test_a_version_of_the_future_says_so(items: list[Item]) -> None:
     ):
         body = f'{{"format":"discreet-learner","version":{version}}}'.encode()
         with pytest.raises(error, match="path: "):
-            records.read([Records("").seal(records.LEARNER, 0, body)[0], *others])
+            _stored.read([Records("").seal(records.LEARNER, 0, body)[0], *others])
 
 
 def test_a_head_that_counts_something_else_is_found_out(items: list[Item]) -> None:
-    stored = records.read(items)
+    stored = _stored.read(items)
     codec = Records(stored.document["learner"])
     others = [item for item in items if item[0] != records.HEAD]
-    assert records.read([*others, codec._head(stored.head)]).head == stored.head
+    assert _stored.read([*others, codec._head(stored.head)]).head == stored.head
     for name in ("waiting", "decisions", "since", "sessions", "sums", "rows"):
         other = replace(stored.head, **{name: getattr(stored.head, name) + 1})
         with pytest.raises(CorruptFileError):
-            records.read([*others, codec._head(other)])
+            _stored.read([*others, codec._head(other)])
     body = json.dumps({**vars(stored.head), "more": 1}).encode()
     with pytest.raises(CorruptFileError):
-        records.read([*others, codec.seal(records.HEAD, 0, body)[0]])
+        _stored.read([*others, codec.seal(records.HEAD, 0, body)[0]])
 
 
 # Rows
@@ -175,7 +176,7 @@ def test_a_row_is_found_again_to_the_bit(
     noise = np.arange(9 * draws, dtype=dtype).reshape(draws, 9) - 7
     change = Change(decision, np.array(action), 12, reward, noise)
     item, _ = CODEC._row(change)
-    found = records.row_of(12, CODEC.unseal(item)[0], 3, np.empty((0, 9), dtype))
+    found = _stored.row_of(12, CODEC.unseal(item)[0], 3, np.empty((0, 9), dtype))
     assert (found.number, found.row, found.reward) == (decision, 12, reward)
     np.testing.assert_array_equal(found.action, action)
     np.testing.assert_array_equal(found.noise, noise)
@@ -187,21 +188,21 @@ def test_a_row_is_found_again_to_the_bit(
 def test_a_row_of_another_length_is_malformed(size: int) -> None:
     whole = bytes(size)
     with pytest.raises(Exception) as caught:  # noqa: PT011  # which one it is does not matter
-        records.row_of(1, whole, 3, np.empty((0, 9)))
+        _stored.row_of(1, whole, 3, np.empty((0, 9)))
     assert isinstance(caught.value, records.MALFORMED)
 
 
 @pytest.mark.parametrize("size", [0, 8, 23, 25, 32])
 def test_an_action_of_another_length_is_malformed(size: int) -> None:
     with pytest.raises(ValueError, match="an action of another length"):
-        records.action_of(bytes(size), 3)
+        _stored.action_of(bytes(size), 3)
 
 
 # Arrays
 
 
 def again(array: np.ndarray) -> np.ndarray:
-    return records.decode(json.loads(json.dumps(records.encode(array))))
+    return _arrays.decode(json.loads(json.dumps(_arrays.encode(array))))
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20))
@@ -225,13 +226,13 @@ def test_integers_of_any_size_survive_exactly(values: list[int]) -> None:
 def test_small_integers_stay_python_integers() -> None:
     found = again(np.array([1, -2, 2**70], dtype=object))
     assert found.dtype == object
-    assert records.encode(np.array([255, -16], dtype=object))["integers"] == ["ff", "-10"]
+    assert _arrays.encode(np.array([255, -16], dtype=object))["integers"] == ["ff", "-10"]
 
 
 @pytest.mark.parametrize("dtype", [np.uint64, np.complex128, np.bool_, "U3"])
 def test_arrays_of_other_kinds_are_not_stored(dtype: object) -> None:
     with pytest.raises(KeyError):
-        records.encode(np.zeros(2, dtype=dtype))
+        _arrays.encode(np.zeros(2, dtype=dtype))
 
 
 @pytest.mark.parametrize("kind", ["float64", "int64", "integers"])
@@ -261,10 +262,10 @@ def test_a_shape_that_does_not_fit_is_refused_before_anything_is_allocated(
     kind: str, shape: object
 ) -> None:
     number = ["1"] if kind == "integers" else "AAAAAAAAAAA="
-    assert records.decode({"shape": [1], kind: number}).shape == (1,)
-    assert records.decode({"shape": [], kind: number}).shape == ()
+    assert _arrays.decode({"shape": [1], kind: number}).shape == (1,)
+    assert _arrays.decode({"shape": [], kind: number}).shape == ()
     with pytest.raises(ValueError, match=r"shape"):
-        records.decode({"shape": shape, kind: number})
+        _arrays.decode({"shape": shape, kind: number})
 
 
 @pytest.mark.parametrize(
@@ -273,7 +274,7 @@ def test_a_shape_that_does_not_fit_is_refused_before_anything_is_allocated(
 )
 def test_an_integer_has_one_spelling(number: object) -> None:
     with pytest.raises(ValueError, match="not integers"):
-        records.decode({"shape": [1], "integers": [number]})
+        _arrays.decode({"shape": [1], "integers": [number]})
 
 
 @pytest.mark.parametrize(
@@ -282,7 +283,7 @@ def test_an_integer_has_one_spelling(number: object) -> None:
 def test_what_is_not_eight_bytes_in_base64_is_refused(data: object) -> None:
     for kind in ("float64", "int64"):
         with pytest.raises(ValueError, match=r"shape|base64"):
-            records.decode({"shape": [1], kind: data})
+            _arrays.decode({"shape": [1], kind: data})
 
 
 @pytest.mark.parametrize(
@@ -301,7 +302,7 @@ def test_what_is_not_eight_bytes_in_base64_is_refused(data: object) -> None:
 )
 def test_what_is_no_array_is_malformed(entry: object) -> None:
     with pytest.raises((ValueError, KeyError)) as caught:
-        records.decode(entry)
+        _arrays.decode(entry)
     assert isinstance(caught.value, records.MALFORMED)
 
 

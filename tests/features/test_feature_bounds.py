@@ -9,7 +9,7 @@ from feature_specs import contexts, known_actions, maps
 from hypothesis import given, settings
 
 from discreet import features
-from discreet.curator.rows import bounded_actions
+from discreet.curator.bounds import bounded_actions
 from discreet.features import FeatureMap
 
 

@@ -29,18 +29,19 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import discreet
 from discreet.curator import (
+    _progress,
     _records,
+    _stored,
     _subjects,
-    _under_way,
     curator,
     growing_ledger,
     opening,
     store,
     sums,
 )
+from discreet.curator._progress import StagedState
 from discreet.curator._records import Records
-from discreet.curator._under_way import Tail
-from discreet.curator.store import ledger_file, memory, sqlite
+from discreet.curator.store import _sqlite_database, _sqlite_files, ledger_file, memory, sqlite
 from discreet.curator.store.ledger_file import LedgerFile
 from discreet.curator.store.sqlite import SqliteStore
 from discreet.curator.sums import PrefixSums
@@ -139,7 +140,7 @@ PLACES: list[tuple[type, str]] = [
     (PrefixSums, "add"),
     (PrefixSums, "draw"),
     (PrefixSums, "withdraw"),
-    (Tail, "counted"),
+    (StagedState, "counted"),
     (Records, "encoded"),
     (Records, "compacted"),
     (SqliteStore, "commit"),
@@ -154,16 +155,19 @@ STARTS: list[tuple[Any, str]] = [
     (LedgerFile, "append"),
     (os, "open"),
     (os, "fstat"),
-    (sqlite, "_fill"),
+    (_sqlite_database, "fill"),
 ]
 MODULES = (
     _subjects,
-    _under_way,
+    _progress,
     curator,
     growing_ledger,
     ledger_file,
     memory,
     _records,
+    _sqlite_database,
+    _sqlite_files,
+    _stored,
     opening,
     sqlite,
     store,
@@ -780,8 +784,8 @@ def test_an_interrupt_of_load_leaves_nothing_open(
 def unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not wait for the disk."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    quick = tuple(setting.replace("=FULL", "=OFF") for setting in sqlite._SETTINGS)
-    monkeypatch.setattr(sqlite, "_SETTINGS", quick)
+    quick = tuple(setting.replace("=FULL", "=OFF") for setting in _sqlite_database.SETTINGS)
+    monkeypatch.setattr(_sqlite_database, "SETTINGS", quick)
 
 
 def run(monkeypatch: pytest.MonkeyPatch, examples: int, **more: Any) -> Counter[str]:  # noqa: ANN401

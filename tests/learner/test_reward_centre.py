@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet import LinUCB, Privacy, Problem
-from discreet.curator.rows import bounded_reward
+from discreet.curator.bounds import bounded_reward
 from discreet.errors import OutOfBoundsError, ParameterError
 from discreet.mechanism.noise.sources import SeededNoise
 

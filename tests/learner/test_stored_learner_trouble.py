@@ -361,7 +361,7 @@ STEPS = {
     "staging": (Curator, "_stage"),
     "making items": (Curator, "_items"),
     "leading": (Curator, "_lead"),
-    "noting the commit": (Curator, "_happened"),
+    "noting the commit": (Curator, "_note_commit"),
     "applying": (Curator, "_apply_all"),
     "adding the row": (PrefixSums, "add"),
     "making the release": (Curator, "_prepare_release"),

@@ -27,11 +27,11 @@ from discreet import (
     Supplied,
     load,
 )
+from discreet.curator import _progress, _subjects, curator, sums
 from discreet.curator import _records as records
-from discreet.curator import _subjects, _under_way, curator, sums
 from discreet.curator._records import PERSON
 from discreet.curator._subjects import unpack
-from discreet.curator.store import Place, sqlite
+from discreet.curator.store import Place, _sqlite_database, sqlite
 from discreet.errors import (
     BudgetExceededError,
     DiscreetError,
@@ -651,8 +651,8 @@ def test_an_interrupt_at_any_place_leaves_all_of_it_or_nothing(
     call: str, problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, stored: bool
 ) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    quick = tuple(setting.replace("=FULL", "=OFF") for setting in sqlite._SETTINGS)
-    monkeypatch.setattr(sqlite, "_SETTINGS", quick)
+    quick = tuple(setting.replace("=FULL", "=OFF") for setting in _sqlite_database.SETTINGS)
+    monkeypatch.setattr(_sqlite_database, "SETTINGS", quick)
     monkeypatch.setattr(secrets, "token_bytes", bytes)  # the same key each time
 
     def started(path: Path | None) -> tuple[LinUCB, list[str]]:
@@ -694,7 +694,7 @@ def test_an_interrupt_at_any_place_leaves_all_of_it_or_nothing(
     assert at > 50
 
 
-MODULES = (_subjects, _under_way, curator, records, sums, sqlite)
+MODULES = (_subjects, _progress, curator, records, sums, sqlite, _sqlite_database)
 
 
 # One budget for several learners

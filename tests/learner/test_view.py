@@ -388,13 +388,13 @@ def test_an_sqlite_that_cannot_deserialize_is_said(
 
 
 def test_descriptors_of_deleted_files_are_closed(tmp_path: Path, problem: Problem) -> None:
-    from discreet.curator.store import _looking  # noqa: PLC0415
+    from discreet.curator.store import _read_only  # noqa: PLC0415
 
     for name in ("one", "two"):
         stored(tmp_path / name, problem).close()
     open_read_only(tmp_path / "one")
     found = (tmp_path / "one").stat()
-    assert (found.st_dev, found.st_ino) in _looking._DESCRIPTORS
+    assert (found.st_dev, found.st_ino) in _read_only._DESCRIPTORS
     (tmp_path / "one").unlink()
     open_read_only(tmp_path / "two")
-    assert (found.st_dev, found.st_ino) not in _looking._DESCRIPTORS
+    assert (found.st_dev, found.st_ino) not in _read_only._DESCRIPTORS

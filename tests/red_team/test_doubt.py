@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.curator import _records as records
-from discreet.curator.store import sqlite
+from discreet.curator import _stored
+from discreet.curator.store import _sqlite_database
 from discreet.curator.store.sqlite import SqliteStore
 from discreet.errors import MissingFileError, StateExistsError, StoreError
 from discreet.release import policies
@@ -120,11 +120,11 @@ def test_a_copy_without_its_log_is_refused_however_often(
     shutil.copy(crashed, copy)
     shutil.copy(crashed.with_name("state.ledger"), copy.with_name("copy.ledger"))
 
-    def killed(_: object) -> records.Stored:
+    def killed(_: object) -> _stored.Stored:
         os._exit(9)
 
     with monkeypatch.context() as patched:
-        patched.setattr(records, "read", killed)
+        patched.setattr(_stored, "read", killed)
         child = os.fork()
         if child == 0:
             discreet.load(copy)  # dies while it looks
@@ -137,7 +137,7 @@ def test_a_copy_without_its_log_is_refused_however_often(
 def test_a_database_that_somebody_reads_is_not_opened_half(
     crashed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "_PATIENCE", 50)
+    monkeypatch.setattr(_sqlite_database, "PATIENCE", 50)
     discreet.load(crashed).close()
     reader = sqlite3.connect(crashed, isolation_level=None)
     reader.execute("BEGIN")

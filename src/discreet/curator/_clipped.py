@@ -42,7 +42,7 @@ class Clipped(NamedTuple):
             with np.errstate(over="ignore"):
                 actions += int((np.linalg.norm(np.asarray(one, float), axis=1) > longest).sum())
         beyond = (
-            abs(float(reward) - problem.reward_centre) > problem.reward_bound  # type: ignore[arg-type]
+            abs(float(reward) - problem.reward_centre) > problem.reward_bound  # type: ignore[arg-type]  # checked
             for reward in rewards
         )
         return Clipped(actions, self.rewards + sum(beyond))

@@ -7,11 +7,11 @@ import time
 from typing import Any, NamedTuple
 
 from discreet.curator import _records as records
-from discreet.curator import rows
+from discreet.curator import _stored, bounds
 from discreet.curator.curator import release_of
 from discreet.curator.growing_ledger import GrowingLedger
 from discreet.curator.opening import _added, _stored_sums
-from discreet.curator.store import Place, _looking
+from discreet.curator.store import Place, _read_only
 from discreet.errors import (
     CorruptFileError,
     ParameterError,
@@ -53,7 +53,7 @@ def read(place: Place, *, known_head: str | None = None) -> Shown:
     """
     for again in range(_TRIES - 1, -1, -1):
         try:
-            return _made_sense_of(_looking.look(place), known_head)
+            return _shown_by(_read_only.look(place), known_head)
         except CorruptFileError:
             if not again:
                 raise
@@ -61,8 +61,9 @@ def read(place: Place, *, known_head: str | None = None) -> Shown:
     raise AssertionError  # pragma: no cover  # the last try returns or raises
 
 
-def _made_sense_of(seen: _looking.Seen, known_head: str | None) -> Shown:
-    stored = records.read(seen.items)
+def _shown_by(seen: _read_only.Seen, known_head: str | None) -> Shown:
+    """What a learner had shown when its store was read."""
+    stored = _stored.read(seen.items)
     ledger = GrowingLedger.parse(seen.ledger)
     if ledger.root != stored.document.get("ledger") or not seen.ledger.startswith(seen.before):
         raise CorruptFileError(
@@ -77,7 +78,7 @@ def _made_sense_of(seen: _looking.Seen, known_head: str | None) -> Shown:
     earlier = seen.before.count(b"\n") - 1
     try:
         release = _last(stored, known=len(ledger), earlier=earlier)
-        rows.checked_choice(stored.document["on_violation"])
+        bounds.checked_on_violation(stored.document["on_violation"])
     except StateFileError:
         raise
     except records.MALFORMED:
@@ -96,7 +97,7 @@ def _made_sense_of(seen: _looking.Seen, known_head: str | None) -> Shown:
     return Shown(release, ledger.view(number), stored.document)
 
 
-def _last(stored: records.Stored, *, known: int, earlier: int) -> Release:
+def _last(stored: _stored.Stored, *, known: int, earlier: int) -> Release:
     """The last release that both the state and its ledger have.
 
     Args:

@@ -1,4 +1,4 @@
-"""What a store holds of a learner, as items: the codec between memory and bytes. Secret.
+"""Turns a learner's state and its changes into items for a store; `_stored` reads them. Secret.
 
 Every value is sealed: it starts with a digest of the learner's id, the item's kind and number, and
 its contents, so that a flipped bit or an item in the wrong place is found out. The *head* counts
@@ -10,7 +10,7 @@ item too few or too many is found out as well. There is no code in any of it and
 | `LEARNER` | 0 | JSON: mechanism, policy, settings, the key for people's ids |
 | `HEAD` | 0 | JSON: a `Head` |
 | `SUMS` | 0 | JSON: the sums with their noise, after the first rows |
-| `ROW` | of the row | decision, reward, action and noise of a row that came after, or is held |
+| `ROW` | of the row | decision, reward, action and noise of a row that came after, or is open |
 | `DECISION` | of the decision | the action of a decision that waits, and whom it is for |
 | `SESSION` | of its first decision | the name that starts its decisions' ids |
 | `PERSON` | of the person, in order | digest of the id, rows counted, rows withdrawn |
@@ -22,26 +22,25 @@ nothing at all if its person was forgotten.
 
 import hashlib
 import json
-import operator
 import struct
-from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import _canonical as canonical
-from discreet.curator._arrays import DTYPES, F8, decode, encode
-from discreet.curator._subjects import DIGEST, ERASED, Book, Count, Held, contents_of
+from discreet.curator._arrays import DTYPES, F8, encode
+from discreet.curator._subjects import ERASED, Book, Count, OpenRow, contents_of
 from discreet.curator.store import Item, Key
 from discreet.curator.sums import PrefixSums
-from discreet.errors import CorruptFileError, DiscreetError, FileVersionError
+
+if TYPE_CHECKING:
+    from discreet.errors import DiscreetError
 
 _F64 = NDArray[np.float64]
 
-LEARNER, HEAD, SUMS, ROW, DECISION, SESSION, PERSON = _KINDS = range(7)
+LEARNER, HEAD, SUMS, ROW, DECISION, SESSION, PERSON = KINDS = range(7)
 FORMAT = "discreet-learner"
 VERSION = 1
 MALFORMED = (
@@ -57,9 +56,9 @@ MALFORMED = (
 
 _SEAL = 16  # bytes
 _KEY = struct.Struct("<qq")
-_ROW = struct.Struct("<qd")  # decision and reward
+ROW_START = struct.Struct("<qd")  # decision and reward
 _NOBODY = Book(1, key=b"")  # is only read
-_NOTHING: Mapping[int, Held] = {}
+_NOTHING: Mapping[int, OpenRow] = {}
 
 
 class Change:
@@ -108,10 +107,11 @@ class Change:
             reward: the row's reward.
             noise: what was drawn for that row.
             given_up: for a new decision, the number of another that is given up for it.
-            lost: and how many have been given up by then.
+            lost: the number of decisions given up so far, this one included.
             owner: the digest of whom a new decision is for, if that is known.
             count: of the person whose row it becomes, if that is known and the row counts.
-            over: for a row that is one of zeros, how many have come beyond the cap by then.
+            over: for a row of zeros beyond the cap, the number of such rows so far, this one
+                included.
         """
         self.number = number
         self.action = action
@@ -128,11 +128,11 @@ class Change:
         self.error: DiscreetError | None = None  # why it will not be
 
     @property
-    def held(self) -> Held | None:
+    def open_row(self) -> OpenRow | None:
         """The row, if it is a person's: it is kept by itself while its batch is open."""
         if self.count is None:
             return None
-        return Held(self.count.digest, self.number, self.action, self.reward)  # type: ignore[arg-type]
+        return OpenRow(self.count.digest, self.number, self.action, self.reward)  # type: ignore[arg-type]  # a row
 
 
 class Forget(Change):
@@ -140,7 +140,7 @@ class Forget(Change):
 
     Attributes:
         decisions: those that wait and are this person's.
-        rows: those that are held and are this person's.
+        rows: those of the open batch that are this person's.
     """
 
     several = True
@@ -161,27 +161,29 @@ class Rows(Change):
     Attributes:
         actions: shape (n, d); zeros for rows that are a person's.
         rewards: shape (n,); likewise.
-        kept: the rows that are a person's, by number, as far as they count.
+        open_rows: the rows that are a person's, by number, as far as they count.
         counts: of people, after these rows.
-        people: how many have given a row by then.
+        people: how many people have given a row, after these rows.
     """
 
     several = True
-    __slots__ = ("actions", "counts", "kept", "people", "rewards")
+    __slots__ = ("actions", "counts", "open_rows", "people", "rewards")
 
     def __init__(self, number: int, row: int, actions: _F64, rewards: _F64) -> None:
-        """Rows that are nobody's; others are entered afterwards."""
+        """Start with rows of nobody; those of people are entered afterwards."""
         super().__init__(number, row=row)
         self.actions = actions
         self.rewards = rewards
-        self.kept: dict[int, Held] = {}
+        self.open_rows: dict[int, OpenRow] = {}
         self.counts: dict[bytes, int] = {}
         self.people = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Head:
-    """What there should be besides the head itself.
+    """The counts and combined seals of everything stored: a missing or extra item is noticed.
+
+    It is stored under the names of its attributes.
 
     Attributes:
         rounds: decisions made.
@@ -250,7 +252,7 @@ class Records:
         session: tuple[int, str],
         *,
         book: Book = _NOBODY,
-        held: Mapping[int, Held] = _NOTHING,
+        open_rows: Mapping[int, OpenRow] = _NOTHING,
     ) -> tuple[list[Item], list[Key], Head]:
         """Changes as items to write and to remove.
 
@@ -260,12 +262,12 @@ class Records:
             waiting: the actions of decisions that wait before them.
             session: the first decision and the name of the running session.
             book: what is known of people before them.
-            held: rows of the open batch that are kept one by one, before them.
+            open_rows: people's rows of the open batch, by number, before them.
 
         Returns:
             What to write, what to remove, and the head after it.
         """
-        work = _Encoding(self, head, waiting, book, held)
+        work = _Encoding(self, head, waiting, book, open_rows)
         rounds, given_up, rows, sessions = head.rounds, head.given_up, head.rows, head.sessions
         puts, since = work.puts, 0
         for change in batch:
@@ -286,7 +288,7 @@ class Records:
             closes: int | None = change.number
             if change.opens:
                 closes = change.given_up
-                work.open(change.number, change.action, change.owner)  # type: ignore[arg-type]
+                work.open(change.number, change.action, change.owner)  # type: ignore[arg-type]  # it opens
                 rounds, given_up = change.number + 1, change.lost
             if closes is not None:
                 work.close(closes)
@@ -311,28 +313,31 @@ class Records:
         document: dict[str, Any],
         sums: PrefixSums,
     ) -> tuple[list[Item], list[Key], Head]:
-        """The same for storing the sums instead of the rows that are in them.
+        """Items to write and to remove, to store the sums instead of the rows that are in them.
 
-        Rows that are held stay as they are, while their batch is open.
+        Open rows stay as they are, while their batch is open.
 
         Args:
             head: what is stored.
             document: what is stored of the learner besides its data.
             sums: with all rows in them.
+
+        Returns:
+            What to write, what to remove, and the head after it.
         """
         if sums.rows != head.rows:
             raise ValueError("not all rows are in the sums")
         item, seal = self._sums(sums)
-        released, held = sums.position.released, sums.held
+        released, open_rows = sums.position.released, sums.open_rows
         drops: list[Key] = []
         many, kept = head.held, head.kept
         if many and released > head.summed:  # their batch has been released
             drops += [(ROW, number) for number in range(head.released + 1, head.summed + 1)]
             many = kept = 0
         for number in range(head.summed + 1, head.rows + 1):
-            if number in held:
+            if number in open_rows:
                 many += 1
-                kept ^= self.held_row(number, held[number])[1]
+                kept ^= self.open_row(number, open_rows[number])[1]
             else:
                 drops.append((ROW, number))
         after = replace(
@@ -359,6 +364,9 @@ class Records:
             sessions: the first decision and the name of each session.
             counts: a head that has the rounds and what was given up.
             book: what is known of people.
+
+        Returns:
+            The items, and the head among them.
         """
         item, seal = self._sums(sums)
         items = [_learner(document), item]
@@ -370,7 +378,7 @@ class Records:
                 together ^= one
             return together
 
-        held, owners = sums.held, book.owners
+        open_rows, owners = sums.open_rows, book.owners
         head = replace(
             counts,
             rows=sums.rows,
@@ -383,8 +391,8 @@ class Records:
             sessions=combined(self._session(first, name) for first, name in sessions),
             sums=seal,
             released=sums.position.released,
-            held=len(held),
-            kept=combined(self.held_row(number, row) for number, row in held.items()),
+            held=len(open_rows),
+            kept=combined(self.open_row(number, row) for number, row in open_rows.items()),
             people=len(book.counts),
             counts=combined(self.person(Count(*one)) for one in book.counts.items()),
             over=book.over,
@@ -395,7 +403,7 @@ class Records:
         return self.seal(HEAD, 0, _dump(vars(head)))[0]
 
     def decision(self, number: int, action: _F64, owner: bytes | None) -> tuple[Item, int]:
-        """A decision that waits."""
+        """The item of a decision that waits, and its seal."""
         contents = ERASED
         if owner != ERASED:
             contents = action.astype(F8, copy=False).tobytes() + (owner or b"")
@@ -404,25 +412,25 @@ class Records:
     def _row(self, change: Change) -> tuple[Item, int]:
         """A row. How long its noise is says how many draws there are."""
         action: _F64 = change.action  # type: ignore[assignment]  # a row has one, and noise
-        noise: NDArray[Any] = change.noise  # type: ignore[assignment]
+        noise: NDArray[Any] = change.noise  # type: ignore[assignment]  # a row has some
         number, digest = change.number, b""
         if change.count is not None:
             number, digest = ~number, change.count.digest
         contents = (
-            _ROW.pack(number, change.reward) + digest + action.astype(F8, copy=False).tobytes()
+            ROW_START.pack(number, change.reward) + digest + action.astype(F8, copy=False).tobytes()
         )
         if noise.size:
             contents += noise.astype(DTYPES[noise.dtype.name], copy=False).tobytes()
         return self.seal(ROW, change.row, contents)
 
-    def held_row(self, number: int, row: Held) -> tuple[Item, int]:
-        """A row of a person in the open batch, as `_row` wrote it: it has no noise."""
-        contents = _ROW.pack(~row.decision, row.reward) + row.digest
+    def open_row(self, number: int, row: OpenRow) -> tuple[Item, int]:
+        """The item of an open row, as `_row` wrote it, without noise; and its seal."""
+        contents = ROW_START.pack(~row.decision, row.reward) + row.digest
         return self.seal(ROW, number, contents + row.action.astype(F8, copy=False).tobytes())
 
-    def row_of_zeros(self, number: int, row: Held) -> tuple[Item, int]:
-        """What stands in the place of a held row that was withdrawn."""
-        contents = _ROW.pack(row.decision, 0.0) + bytes(8 * row.action.size)
+    def row_of_zeros(self, number: int, row: OpenRow) -> tuple[Item, int]:
+        """What stands in the place of an open row that was withdrawn."""
+        contents = ROW_START.pack(row.decision, 0.0) + bytes(8 * row.action.size)
         return self.seal(ROW, number, contents)
 
     def person(self, count: Count) -> tuple[Item, int]:
@@ -444,7 +452,7 @@ class Records:
 
 
 class _Encoding:
-    """What is collected while changes become items."""
+    """Collects the items of several changes, and what the head says after them."""
 
     def __init__(
         self,
@@ -452,10 +460,10 @@ class _Encoding:
         head: Head,
         waiting: Mapping[int, _F64],
         book: Book,
-        held: Mapping[int, Held],
+        open_rows: Mapping[int, OpenRow],
     ) -> None:
         self._codec, self._head, self._waiting, self._book = codec, head, waiting, book
-        self._rows = held
+        self._open_rows = open_rows
         self.puts, self.drops = list[Item](), list[Key]()
         self.since = head.since
         self._new: dict[int, Item] = {}  # decisions that are opened and not closed again
@@ -468,14 +476,14 @@ class _Encoding:
         self._counts = head.counts
 
     def open(self, number: int, action: _F64, owner: bytes | None) -> None:
-        """A decision is made."""
+        """Encode a new decision that waits for its reward."""
         self._now[number] = action, owner
         self._new[number], seal = self._codec.decision(number, action, owner)
         self._decisions ^= seal
         self._many += 1
 
     def close(self, number: int) -> None:
-        """One waits no more."""
+        """Remove a decision that no longer waits."""
         if number in self._now:
             action, owner = self._now[number]
         else:
@@ -487,17 +495,19 @@ class _Encoding:
         self._many -= 1
 
     def observe(self, block: Rows) -> int:
-        """Rows whose decisions never waited, each as `Records._row` has it; all seals combined."""
-        codec, kept, combined = self._codec, block.kept, 0
+        """Encode rows whose decisions never waited, as `Records._row` does; all seals combined."""
+        codec, open_rows, combined = self._codec, block.open_rows, 0
         actions, rewards = block.actions.astype(F8, copy=False).tobytes(), block.rewards.tolist()
         width = len(actions) // max(1, len(rewards))
         for at, reward in enumerate(rewards):
             row = block.row + at
-            if row in kept:
-                item, seal = codec.held_row(row, kept[row])
+            if row in open_rows:
+                item, seal = codec.open_row(row, open_rows[row])
             else:
                 action = actions[at * width : (at + 1) * width]
-                item, seal = codec.seal(ROW, row, _ROW.pack(block.number + at, reward) + action)
+                item, seal = codec.seal(
+                    ROW, row, ROW_START.pack(block.number + at, reward) + action
+                )
             self.puts.append(item)
             combined ^= seal
         for digest, record in block.counts.items():
@@ -505,7 +515,7 @@ class _Encoding:
         return combined
 
     def count(self, count: Count) -> None:
-        """A person has another count."""
+        """Encode a person's new count."""
         codec, digest = self._codec, count.digest
         before = self._records.get(digest, self._book.counts.get(digest))
         if before is not None:
@@ -515,7 +525,7 @@ class _Encoding:
         self._people[item[1]], self._records[digest] = item, count.record
 
     def forget(self, change: Forget) -> None:
-        """A person's decisions lose their actions, and rows of zeros replace those held."""
+        """Encode decisions without their actions, and rows of zeros in place of open rows."""
         codec = self._codec
         for number in change.decisions:
             action = self._waiting[number]
@@ -524,8 +534,8 @@ class _Encoding:
             self._now[number] = action, ERASED
             self._decisions ^= before ^ seal
         for number in change.rows:
-            row = self._rows[number]
-            before = codec.held_row(number, row)[1]
+            row = self._open_rows[number]
+            before = codec.open_row(number, row)[1]
             if number <= self._head.summed:  # zeros are in the stored sums already
                 self._kept ^= before
                 self._held -= 1
@@ -552,154 +562,20 @@ class _Encoding:
             decisions=self._decisions,
             held=self._held,
             kept=self._kept,
-            people=max(self._head.people, *(place + 1 for place in self._people), 0),
+            people=max(self._head.people, *(arrival + 1 for arrival in self._people), 0),
             counts=self._counts,
             over=over,
         )
 
 
 def _learner(document: dict[str, Any]) -> Item:
-    """The item that says which learner this is; its seal does without the id."""
+    """The item that says which learner this is.
+
+    Its seal has no key, because the learner's id is read from it.
+    """
     body = {"format": FORMAT, "version": VERSION, **document}
     return Records("").seal(LEARNER, 0, _dump(body))[0]
 
 
-class Stored(NamedTuple):
-    """All that a store held, checked for damage but not yet for sense.
-
-    Attributes:
-        document: what is stored besides the data.
-        head: the counts.
-        sums: the counters and the arrays of the sums.
-        rows: the contents of the rows since then, in order.
-        waiting: the actions that wait, and whom they are for, by decision, in order.
-        sessions: the first decision and the name of each session, in order.
-        held: the contents of rows that are held, in order.
-        people: the contents of their counts, in order.
-    """
-
-    document: dict[str, Any]
-    head: Head
-    sums: dict[str, Any]
-    rows: list[tuple[int, bytes]]
-    waiting: dict[int, bytes]
-    sessions: list[tuple[int, str]]
-    held: list[tuple[int, bytes]]
-    people: list[tuple[int, bytes]]
-
-
-def read(items: Iterable[Item]) -> Stored:
-    """What the items say; CorruptFileError or FileVersionError if they are not a learner's."""
-    try:
-        return _read(sorted(items, key=lambda item: item[:2]))
-    except FileVersionError:
-        raise
-    except MALFORMED:
-        raise CorruptFileError(
-            "path", "was truncated or altered; restore it from a backup"
-        ) from None
-
-
-def _read(items: list[Item]) -> Stored:
-    by_kind: dict[int, list[Item]] = {kind: [] for kind in _KINDS}
-    for item in items:
-        by_kind[item[0]].append(item)
-    ((first,), (second,), (third,)) = (by_kind[kind] for kind in (LEARNER, HEAD, SUMS))
-    document = _document(first)
-    codec = Records(document["learner"])
-    head = Head(**_json(codec.unseal(second)[0]))
-    body, seal = codec.unseal(third)
-    split = bisect_right(by_kind[ROW], head.summed, key=operator.itemgetter(1))
-    held, kept = _unsealed(codec, by_kind[ROW][:split])
-    rows, since = _unsealed(codec, by_kind[ROW][split:])
-    people, counts = _unsealed(codec, by_kind[PERSON])
-    waiting, decisions = _unsealed(codec, by_kind[DECISION])
-    sessions, names = _unsealed(codec, by_kind[SESSION])
-    found = replace(
-        head,
-        waiting=len(waiting),
-        decisions=decisions,
-        since=since,
-        sessions=names,
-        sums=seal,
-        held=len(held),
-        kept=kept,
-        people=len(people),
-        counts=counts,
-    )
-    wanted = range(head.summed + 1, head.rows + 1)  # a list could be of any length
-    if found != head or len(rows) != len(wanted):
-        raise ValueError("the head counts something else")
-    if any(number != one for (number, _), one in zip(rows, wanted, strict=True)):
-        raise ValueError("the head counts something else")
-    sums = _json(body)
-    sums["arrays"] = {name: decode(part) for name, part in sums["arrays"].items()}
-    named = [(number, name.decode("ascii")) for number, name in sessions]
-    return Stored(document, head, sums, rows, dict(waiting), named, held, people)
-
-
-def _unsealed(codec: Records, items: list[Item]) -> tuple[list[tuple[int, bytes]], int]:
-    """Numbers and contents, and all seals combined."""
-    combined, found = 0, []
-    for item in items:
-        contents, seal = codec.unseal(item)
-        combined ^= seal
-        found.append((item[1], contents))
-    return found, combined
-
-
-def _document(item: Item) -> dict[str, Any]:
-    document = _json(Records("").unseal(item)[0])
-    if document.pop("format") != FORMAT:
-        raise ValueError("not a learner")
-    version = document.pop("version")
-    if type(version) is not int or version < 1:
-        raise ValueError("no version")
-    if version > VERSION:
-        raise FileVersionError(
-            "path",
-            f"has format version {version} and this release reads up to {VERSION}; update discreet "
-            "to open it",
-        )
-    return document
-
-
-def action_of(contents: bytes, dim: int) -> _F64:
-    """The action of a stored decision; ValueError if it is none."""
-    if len(contents) != 8 * dim:
-        raise ValueError("an action of another length")
-    return np.frombuffer(contents, dtype=F8).astype(np.float64)
-
-
-def decision_of(contents: bytes, dim: int) -> tuple[_F64, bytes | None]:
-    """The action of a stored decision and whom it is for; ValueError if it is none."""
-    if not contents:
-        return np.zeros(dim), ERASED
-    owner = contents[8 * dim :]
-    if len(owner) not in {0, DIGEST}:
-        raise ValueError("an action of another length")
-    return action_of(contents[: 8 * dim], dim), owner or None
-
-
-def row_of(number: int, contents: bytes, dim: int, like: NDArray[Any]) -> Change:
-    """A stored row, with noise of the width and type of ``like``; ValueError if it is none."""
-    decision, reward = _ROW.unpack_from(contents)
-    start, count = _ROW.size, None
-    if decision < 0:
-        decision, start = ~decision, start + DIGEST
-        count = Count(contents[_ROW.size : start], 0)  # the counts are stored elsewhere
-    at = start + 8 * dim
-    action = action_of(contents[start:at], dim)
-    noise = np.frombuffer(contents[at:], dtype=DTYPES[like.dtype.name]).astype(like.dtype)
-    return Change(decision, action, number, reward, noise.reshape(-1, like.shape[1]), count=count)
-
-
 def _dump(value: dict[str, Any]) -> bytes:
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
-
-
-def _json(contents: bytes) -> dict[str, Any]:
-    found = canonical.parse(contents)
-    if not isinstance(found, dict):
-        raise TypeError("not an object")
-    return found

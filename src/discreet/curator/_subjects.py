@@ -1,4 +1,4 @@
-"""Who rows are from: how many rows each person has given, under a keyed hash of their id. Secret.
+"""How many rows each person has given, under a keyed hash of their id. Secret.
 
 Formal guarantee: of the rows of one subject at most ``cap`` are more than zeros. A row beyond that
 keeps its place in the order of rows, so that the times of releases stay public, and is one of zeros
@@ -34,7 +34,7 @@ ERASED = b""  # in place of a digest: a decision whose person was forgotten
 UNCAPPED = 10**9  # the largest cap: where nothing is promised nothing is capped
 
 _COUNTED = 30  # bits; the cap fits into them
-_PLACE = 2 * _COUNTED
+_ARRIVAL = 2 * _COUNTED
 _MASK = (1 << _COUNTED) - 1
 _CONTENTS = struct.Struct(f"<{DIGEST}sII")  # digest, rows counted, rows withdrawn
 
@@ -105,7 +105,7 @@ class Count(NamedTuple):
     record: int
 
 
-class Held(NamedTuple):
+class OpenRow(NamedTuple):
     """A row of a person in the open batch. It is added to the sums with the release.
 
     Attributes:
@@ -121,39 +121,39 @@ class Held(NamedTuple):
     reward: float
 
 
-def pack(place: int, counted: int, withdrawn: int) -> int:
+def pack(arrival: int, counted: int, withdrawn: int) -> int:
     """A record in one number, which takes a third of the memory of three.
 
     Args:
-        place: of the person in the order in which people came.
+        arrival: of the person, in the order in which people came: 0 for the first.
         counted: rows that were taken in.
         withdrawn: how many of them were taken out again, before any release.
     """
-    return place << _PLACE | withdrawn << _COUNTED | counted
+    return arrival << _ARRIVAL | withdrawn << _COUNTED | counted
 
 
 def unpack(record: int) -> tuple[int, int, int]:
-    """Place, rows counted and rows withdrawn of a record."""
-    return record >> _PLACE, record & _MASK, record >> _COUNTED & _MASK
+    """Arrival, rows counted and rows withdrawn of a record."""
+    return record >> _ARRIVAL, record & _MASK, record >> _COUNTED & _MASK
 
 
-def place(record: int) -> int:
-    """Place of a record."""
-    return record >> _PLACE
+def arrival_of(record: int) -> int:
+    """How many people came before the one whose record it is."""
+    return record >> _ARRIVAL
 
 
 def contents_of(count: Count) -> tuple[int, bytes]:
-    """Where a count is stored, and as what."""
-    place, counted, withdrawn = unpack(count.record)
-    return place, _CONTENTS.pack(count.digest, counted, withdrawn)
+    """The number and the contents of the item that a count is stored as."""
+    arrival, counted, withdrawn = unpack(count.record)
+    return arrival, _CONTENTS.pack(count.digest, counted, withdrawn)
 
 
-def count_of(place: int, contents: bytes, cap: int) -> Count:
+def count_of(arrival: int, contents: bytes, cap: int) -> Count:
     """A stored count; ValueError if it is none."""
     digest, counted, withdrawn = _CONTENTS.unpack(contents)
     if not 0 <= withdrawn <= counted <= cap or counted < 1:
         raise ValueError("more rows of a person than there may be")
-    return Count(digest, pack(place, counted, withdrawn))
+    return Count(digest, pack(arrival, counted, withdrawn))
 
 
 @dataclass
@@ -180,9 +180,9 @@ class Book:
         """The keyed hash of an id."""
         kind = type(subject)
         if kind is str:
-            data = subject.encode("utf-8", "surrogatepass")  # type: ignore[attr-defined]
+            data = subject.encode("utf-8", "surrogatepass")  # type: ignore[attr-defined]  # a str
         elif kind is int:
-            data = b"%d" % subject  # type: ignore[str-format]
+            data = b"%d" % subject  # type: ignore[str-format]  # an int
         else:
             data = _bytes_of(subject)
         if not data:
@@ -222,7 +222,7 @@ class Book:
         if record is None:
             record = self.counts.get(digest)
         if record is None:
-            record = people << _PLACE
+            record = people << _ARRIVAL
         elif record & _MASK >= self.cap:
             return None
         return record + 1
@@ -246,7 +246,7 @@ def _bytes_of(subject: object) -> bytes:
     try:
         if isinstance(subject, bool | np.bool_):
             raise TypeError
-        return b"%d" % operator.index(subject)  # type: ignore[arg-type]
+        return b"%d" % operator.index(subject)  # type: ignore[arg-type]  # that is tried
     except TypeError:
         raise ParameterError(
             "subject",

@@ -1,4 +1,4 @@
-"""The owner of the raw data: who may do what with it, and in which order things happen.
+"""`Curator`: holds raw data, checks every call, and commits each change before it shows a release.
 
 Every change goes the same way. It is *staged*: checked, and given the noise that its step needs.
 It is *committed* to the store, together with whatever other threads staged meanwhile. It is
@@ -26,12 +26,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import _checks as checks
-from discreet.curator import rows
+from discreet.curator import bounds
 from discreet.curator import store as stores
 from discreet.curator._clipped import Clipped
+from discreet.curator._progress import Progress, Restored, StagedState, UnconfirmedCommit
 from discreet.curator._records import Change, Forget, Head, Records, Rows
-from discreet.curator._subjects import ERASED, Book, Count, Forgotten, Held, place
-from discreet.curator._under_way import Doubt, Past, Progress, Tail
+from discreet.curator._subjects import ERASED, Book, Count, Forgotten, OpenRow, arrival_of
 from discreet.curator.growing_ledger import GrowingLedger
 from discreet.curator.store import UNFINISHED, Commit, Item, Key, Store
 from discreet.curator.store.memory import MemoryStore
@@ -101,25 +101,26 @@ class Curator:
         supplied: perturbations.Perturbations | None = None,
         on_violation: str = "error",
         max_pending: int = DEFAULT_MAX_PENDING,
-        past: Past | None = None,
+        restored: Restored | None = None,
     ) -> None:
         """Use `opening.begin` or `opening.open` instead, which make or find the sums."""
-        past = Past(GrowingLedger(privacy_card(mechanism))) if past is None else past
+        if restored is None:
+            restored = Restored(GrowingLedger(privacy_card(mechanism)))
         self.mechanism = mechanism
         self.max_pending = checks.count("max_pending", max_pending)
         self.policy: dict[str, Any] | None = None  # stored with the rest, and not used here
-        self._on_violation = rows.checked_choice(on_violation)
+        self._on_violation = bounds.checked_on_violation(on_violation)
         self.clipped = Clipped()  # in memory only
         self._supplied = supplied
-        self._ledger = past.ledger
-        self._records = Records(past.ledger.learner)
+        self._ledger = restored.ledger
+        self._records = Records(restored.ledger.learner)
         # What is held: applied changes only.
         self._sums = sums
         self._book = book
-        self._waiting = dict(past.waiting)
-        self._rounds = past.head.rounds
-        self._given_up = past.head.given_up
-        self._sessions = list(past.sessions)
+        self._waiting = dict(restored.waiting)
+        self._rounds = restored.head.rounds
+        self._given_up = restored.head.given_up
+        self._sessions = list(restored.sessions)
         self._name = secrets.token_hex(4)  # of this session: no id of another is taken for its own
         self._first = self._rounds  # its first decision
         self._oldest = min(self._waiting, default=self._rounds)  # none before this one waits
@@ -127,15 +128,15 @@ class Curator:
         self._release = self._made_release()
         self._coming: list[Release] = []
         # What is under way.
-        self._store: Store = MemoryStore() if past.store is None else past.store
+        self._store: Store = MemoryStore() if restored.store is None else restored.store
         self._moving: tuple[Store, Head] | None = None  # a new store: does it count already?
-        self._head = past.head
+        self._head = restored.head
         self._compact_at = _COMPACT_AFTER
-        self._progress = Progress(past.sequence)
+        self._progress = Progress(restored.sequence)
         self._zeros = np.zeros(mechanism.setting.problem.dim)
         self._zeros.setflags(write=False)
-        self._tail = Tail(sums.position, self._rounds, self._given_up, book)
-        self._staged = True  # whether the tail is what comes of all that is staged
+        self._staged = StagedState(sums.position, self._rounds, self._given_up, book)
+        self._staged_fits = True  # whether `_staged` is what comes of all that is staged
         # Who may.
         self._staging = threading.Lock()  # held for moments: to stage and to apply
         self._leading = threading.Lock()  # held during a commit; always taken before `_staging`
@@ -150,31 +151,31 @@ class Curator:
     @property
     def rounds(self) -> int:
         """How many decisions have been made."""
-        self._settle_quietly()
+        self._finish_interrupted_before_reading()
         return self._rounds
 
     @property
     def rows(self) -> int:
         """How many of them have had their reward."""
-        self._settle_quietly()
+        self._finish_interrupted_before_reading()
         return self._sums.rows
 
     @property
     def waiting(self) -> int:
         """How many still wait for one."""
-        self._settle_quietly()
+        self._finish_interrupted_before_reading()
         return len(self._waiting)
 
     @property
     def given_up(self) -> int:
         """How many were given up because more than ``max_pending`` waited."""
-        self._settle_quietly()
+        self._finish_interrupted_before_reading()
         return self._given_up
 
     @property
     def over_cap(self) -> int:
         """How many rows came beyond their subject's cap."""
-        self._settle_quietly()
+        self._finish_interrupted_before_reading()
         return self._book.over
 
     @property
@@ -215,13 +216,13 @@ class Curator:
 
     def bounded(self, actions: ArrayLike) -> _F64:
         """A bounded copy of a decision set."""
-        return rows.bounded_actions(self.mechanism.setting.problem, actions, self._on_violation)
+        return bounds.bounded_actions(self.mechanism.setting.problem, actions, self._on_violation)
 
     def admit_all(self, sets: Sequence[ArrayLike]) -> list[_F64]:
         """Bounded read-only copies of decision sets, if there is a round left for each."""
         self._require_usable()
         self._require_rounds(len(sets), self._rounds)
-        found = rows.bounded_sets(self.mechanism.setting.problem, sets, self._on_violation)
+        found = bounds.bounded_sets(self.mechanism.setting.problem, sets, self._on_violation)
         self.count_clipped(sets=sets)
         return found
 
@@ -245,7 +246,7 @@ class Curator:
             The decisions' ids.
         """
         problem = self.mechanism.setting.problem
-        bounded = rows.still_bounded(problem, actions)
+        bounded = bounds.still_bounded(problem, actions)
         owners = None if subjects is None else self._book.digests(subjects, len(bounded))
         if len(self._waiting) + len(bounded) > self.max_pending:
             warnings.warn(_too_many_wait(self.max_pending), GivenUpWarning, stacklevel=3)
@@ -357,7 +358,7 @@ class Curator:
                 try:
                     with suppress(StoreError, ReloadNeededError):  # the store has everything
                         with self._staging:
-                            self._settle()
+                            self._finish_interrupted()
                         self._show()
                         self._compact()
                 finally:
@@ -390,7 +391,7 @@ class Curator:
         with self._leading:
             self._require_usable()
             with self._staging:
-                self._settle()
+                self._finish_interrupted()
             return work()
 
     def _make(self, request: _Request, *, alone: bool = False) -> list[Change]:
@@ -402,19 +403,19 @@ class Curator:
             with self._leading:
                 if self._moving is not None:
                     with self._staging:
-                        self._settle()
+                        self._finish_interrupted()
                 if not self._store.durable:  # by now the learner may be stored
                     return self._make_in_memory(request)
-        if not _idle(self._progress) or not self._staged:
-            self._settle_leftovers()
+        if not _idle(self._progress) or not self._staged_fits:
+            self._finish_interrupted_unless_led()
         changes: list[Change] | None = None
         while changes is None:
             with self._staging:
                 if not alone or _idle(self._progress):
                     changes = self._staged_changes(request)
-                    sequence, doubt, applying, queue = self._progress
-                    self._progress = Progress(sequence, doubt, applying, (*queue, *changes))
-                    self._staged = True
+                    sequence, unconfirmed, applying, queue = self._progress
+                    self._progress = Progress(sequence, unconfirmed, applying, (*queue, *changes))
+                    self._staged_fits = True
                     break
             with self._leading:
                 self._lead()
@@ -428,15 +429,15 @@ class Curator:
         return changes
 
     def _make_in_memory(self, request: _Request) -> list[Change]:
-        """The same where nothing is stored: a change is committed by being applied."""
+        """`_make` where nothing is stored: a change is committed by being applied."""
         with self._staging:
             idle = self._progress
-            if idle.applying or not self._staged:
-                self._settle()
+            if idle.applying or not self._staged_fits:
+                self._finish_interrupted()
                 idle = self._progress
             changes = self._staged_changes(request)
             self._progress = Progress(idle.sequence, None, tuple(changes))
-            self._staged = True
+            self._staged_fits = True
             try:
                 self._apply_all(changes)
                 self._progress = idle
@@ -449,12 +450,13 @@ class Curator:
     def _staged_changes(self, request: _Request) -> list[Change]:
         """Stage what is asked for; if a part of it is refused, nothing is staged.
 
-        The tail is ahead until the changes are in `_progress`, so `_staged` is left False.
+        The staged state is ahead until the changes are in `_progress`, so `_staged_fits` stays
+        False here.
         """
-        if not self._staged:
+        if not self._staged_fits:
             self._restage()
         make, arguments = request
-        self._staged = False
+        self._staged_fits = False
         try:
             return make(arguments)
         except BaseException:
@@ -462,15 +464,15 @@ class Curator:
             raise
 
     def _openings(self, chosen: tuple[Sequence[_F64], _Owners]) -> list[Change]:
-        """New decisions, for which the oldest are given up if too many wait."""
-        (actions, owners), tail, changes = chosen, self._tail, []
-        self._require_rounds(len(actions), tail.rounds)
+        """Stage new decisions; the oldest are given up if too many wait."""
+        (actions, owners), staged, changes = chosen, self._staged, []
+        self._require_rounds(len(actions), staged.rounds)
         for at, action in enumerate(actions):
-            if len(self._waiting) + len(tail.opening) - len(tail.closing) < self.max_pending:
-                change = Change(tail.rounds, action, lost=tail.given_up)
+            if len(self._waiting) + len(staged.opening) - len(staged.closing) < self.max_pending:
+                change = Change(staged.rounds, action, lost=staged.given_up)
             else:
                 oldest = self._oldest_waiting()
-                change = Change(tail.rounds, action, given_up=oldest, lost=tail.given_up + 1)
+                change = Change(staged.rounds, action, given_up=oldest, lost=staged.given_up + 1)
             if owners is not None:
                 change.owner = owners[at]
             self._stage(change)
@@ -478,15 +480,15 @@ class Curator:
         return changes
 
     def _oldest_waiting(self) -> int:
-        tail = self._tail
-        while self._oldest in tail.closing or not (
-            self._oldest in self._waiting or self._oldest in tail.opening
+        staged = self._staged
+        while self._oldest in staged.closing or not (
+            self._oldest in self._waiting or self._oldest in staged.opening
         ):
             self._oldest += 1
         return self._oldest
 
     def _rows_of(self, closed: tuple[Sequence[tuple[object, object]], _Owners]) -> list[Change]:
-        """Decisions that become rows, each with the noise of its step."""
+        """Stage decisions that become rows, each with the noise of its step."""
         (pairs, owners), sums, known = closed, self._sums, self._book.owners
         changes: list[Change] = []
         for at, (decision, reward) in enumerate(pairs):
@@ -501,7 +503,7 @@ class Curator:
     def _owner(self, number: int, said: bytes | None) -> bytes | None:
         """Whom a decision that waits is for, of what was said at first and what is said now."""
         owner = self._book.owners.get(number, said)
-        if owner == ERASED or number in self._tail.erased:
+        if owner == ERASED or number in self._staged.erased:
             return ERASED
         if said is not None and said != owner:
             raise ParameterError(
@@ -511,47 +513,49 @@ class Curator:
 
     def _row(self, number: int, action: _F64, reward: float, owner: bytes | None) -> Change:
         """Stage a row; it is one of zeros if its person was forgotten or has no more that count."""
-        tail = self._tail
-        position = tail.position
+        staged = self._staged
+        position = staged.position
         row, noise = position.rows + 1, self._sums.draw(position)
         if owner is None:
             change = Change(number, action, row, reward, noise)
         elif owner == ERASED:
             change = Change(number, self._zeros, row, 0.0, noise)
         else:
-            record = self._book.counted(owner, tail.counts, tail.people)
+            record = self._book.counted(owner, staged.counts, staged.people)
             if record is None:
-                change = Change(number, self._zeros, row, 0.0, noise, over=tail.over + 1)
+                change = Change(number, self._zeros, row, 0.0, noise, over=staged.over + 1)
             else:
                 change = Change(number, action, row, reward, noise, count=Count(owner, record))
         self._stage(change)
         return change
 
     def _observations(self, observed: tuple[_F64, Sequence[object], _Owners]) -> list[Change]:
-        """Decisions that are new and become rows, one after the other.
+        """Stage rows that were decided elsewhere: new decisions that become rows at once.
 
         Where whole numbers are summed, rows up to the next release are one change together: it
         comes to the same sums, and one row at a time would take several times as long.
         """
-        (actions, rewards, owners), sums, tail = observed, self._sums, self._tail
-        self._require_rounds(len(actions), tail.rounds)
+        (actions, rewards, owners), sums, staged = observed, self._sums, self._staged
+        self._require_rounds(len(actions), staged.rounds)
         values = [sums.bounded_reward(reward, self._on_violation) for reward in rewards]
         together = sums.gathers
         changes: list[Change] = []
         start = 0
         while start < len(values):
-            position = tail.position
+            position = staged.position
             count = position.due - position.rows - 1 if together else 0
             if count > 0:
                 part = slice(start, start + count)
-                block = Rows(tail.rounds, position.rows + 1, actions[part], np.array(values[part]))
+                block = Rows(
+                    staged.rounds, position.rows + 1, actions[part], np.array(values[part])
+                )
                 if owners is not None:
                     self._enter_owners(block, owners[part])
                 self._stage(block)
                 changes.append(block)
                 start += len(block.rewards)
                 continue
-            opening = Change(tail.rounds, actions[start], lost=tail.given_up)
+            opening = Change(staged.rounds, actions[start], lost=staged.given_up)
             self._stage(opening)
             owner = None if owners is None else owners[start]
             closing = self._row(opening.number, actions[start], values[start], owner)
@@ -560,47 +564,47 @@ class Curator:
         return changes
 
     def _enter_owners(self, block: Rows, owners: Sequence[bytes | None]) -> None:
-        """Take the rows of people out of a block: to be held, or to be zeros beyond the cap."""
-        tail, book = self._tail, self._book
+        """Take the rows of people out of a block: to be open rows, or zeros beyond the cap."""
+        staged, book = self._staged, self._book
         actions, rewards = block.actions, block.rewards
         known = [at for at, owner in enumerate(owners) if owner is not None]
         block.actions, block.rewards = actions.copy(), rewards.copy()
         block.actions[known], block.rewards[known] = 0.0, 0.0
-        people, over = tail.people, tail.over
+        people, over = staged.people, staged.over
         for at in known:
             owner: bytes = owners[at]  # type: ignore[assignment]  # it is known
-            record = book.counted(owner, tail.counts, people)
+            record = book.counted(owner, staged.counts, people)
             if record is None:
                 over += 1
                 continue
-            if place(record) == people:
+            if arrival_of(record) == people:
                 people += 1
-            tail.counts[owner] = block.counts[owner] = record
-            block.kept[block.row + at] = Held(
+            staged.counts[owner] = block.counts[owner] = record
+            block.open_rows[block.row + at] = OpenRow(
                 owner, block.number + at, actions[at], float(rewards[at])
             )
         block.people, block.over = people, over
 
     def _forgetting(self, digest: bytes) -> tuple[Change | None, Forgotten]:
-        """What erases all that is a person's and not released. Everything is applied."""
+        """Stage the erasure of all that is a person's and not released. Everything is applied."""
         decisions = [number for number, one in self._book.owners.items() if one == digest]
-        held = [number for number, row in self._sums.held.items() if row.digest == digest]
-        count, released = self._book.withdrawn(digest, len(held))
+        open_rows = [number for number, row in self._sums.open_rows.items() if row.digest == digest]
+        count, released = self._book.withdrawn(digest, len(open_rows))
         guarantee = self.mechanism.guarantee
         found = Forgotten(
             open=len(decisions),
-            in_batch=len(held),
+            in_batch=len(open_rows),
             released=released,
             protects=guarantee.protects if guarantee.private else "nothing",
         )
-        if not decisions and not held:
+        if not decisions and not open_rows:
             return None, found
-        change = Forget(decisions, held, count if held else None)
+        change = Forget(decisions, open_rows, count if open_rows else None)
         self._stage(change)
         return change, found
 
     def _closings(self, decisions: Sequence[object]) -> list[Change]:
-        """Decisions that are given up."""
+        """Stage decisions that are given up."""
         changes = []
         for decision in decisions:
             change = Change(self._number(decision))
@@ -609,53 +613,53 @@ class Curator:
         return changes
 
     def _stage(self, change: Change) -> None:
-        """Move the tail past a change."""
-        tail = self._tail
+        """Move the staged state past a change."""
+        staged = self._staged
         if change.over or change.count is not None or change.several:
-            tail.count(change)
+            staged.count(change)
         if change.opens:
-            tail.opening[change.number] = change.action  # type: ignore[assignment]  # it has one
+            staged.opening[change.number] = change.action  # type: ignore[assignment]  # it has one  # it has one
             if change.given_up is not None:
-                tail.closing.add(change.given_up)
-            tail.rounds, tail.given_up = change.number + 1, change.lost
+                staged.closing.add(change.given_up)
+            staged.rounds, staged.given_up = change.number + 1, change.lost
         elif isinstance(change, Forget):
-            tail.erased.update(change.decisions)
+            staged.erased.update(change.decisions)
         elif isinstance(change, Rows):
-            tail.rounds = change.number + len(change.rewards)
-            tail.position = self._sums.ahead(tail.position, len(change.rewards))
+            staged.rounds = change.number + len(change.rewards)
+            staged.position = self._sums.ahead(staged.position, len(change.rewards))
         else:
-            tail.closing.add(change.number)
+            staged.closing.add(change.number)
             if change.row:
-                tail.position = self._sums.next(tail.position)
+                staged.position = self._sums.next(staged.position)
 
     def _restage(self) -> None:
-        """Work out the tail again, from what is applied and what is still to come."""
-        self._staged = False
-        self._tail = Tail(self._sums.position, self._rounds, self._given_up, self._book)
+        """Work out the staged state again, from what is applied and what is still to come."""
+        self._staged_fits = False
+        self._staged = StagedState(self._sums.position, self._rounds, self._given_up, self._book)
         self._oldest = min(self._waiting, default=self._rounds)
-        closing = self._tail.closing
+        closing = self._staged.closing
         for change in (*self._progress.applying, *self._progress.queue):
-            self._tail.count(change)
+            self._staged.count(change)
             if isinstance(change, Forget):
-                self._tail.erased.update(change.decisions)
+                self._staged.erased.update(change.decisions)
                 continue
             if isinstance(change, Rows):
                 count = len(change.rewards)
-                self._tail.rounds = max(self._tail.rounds, change.number + count)
-                missing = change.row + count - 1 - self._tail.position.rows
-                self._tail.position = self._sums.ahead(self._tail.position, max(0, missing))
+                self._staged.rounds = max(self._staged.rounds, change.number + count)
+                missing = change.row + count - 1 - self._staged.position.rows
+                self._staged.position = self._sums.ahead(self._staged.position, max(0, missing))
                 continue
             if change.opens and change.number >= self._rounds:
                 self._stage(change)
             if change.row > self._sums.rows:
-                self._tail.position = self._sums.next(self._tail.position)
+                self._staged.position = self._sums.next(self._staged.position)
             closes = change.given_up if change.opens else change.number
-            if closes is not None and (closes in self._waiting or closes in self._tail.opening):
+            if closes is not None and (closes in self._waiting or closes in self._staged.opening):
                 closing.add(closes)
-        self._staged = True
+        self._staged_fits = True
 
     def _see_through(self, change: Change) -> None:
-        """Lead a commit, unless another thread's commit takes the change along."""
+        """Wait until a change is committed, by another thread or by leading a commit."""
         while not change.done and change.error is None:
             if self._leading.locked():
                 time.sleep(_PAUSE)
@@ -670,7 +674,7 @@ class Curator:
     def _lead(self) -> None:
         """Commit all that is staged, and apply it. One thread at a time does."""
         with self._staging:
-            self._settle()
+            self._finish_interrupted()
             before, _, applying, batch = self._progress
         if not batch:
             return
@@ -678,7 +682,9 @@ class Curator:
         puts, drops, head = self._items(batch)
         with self._staging:
             queue = self._progress.queue
-            self._progress = Progress(before, Doubt(after, batch, head), applying, queue)
+            self._progress = Progress(
+                before, UnconfirmedCommit(after, batch, head), applying, queue
+            )
         try:
             erases = not all(change.opens or change.row for change in batch)
             self._store.commit(Commit(before, after, puts, drops, wipe=erases))
@@ -687,7 +693,7 @@ class Curator:
             return
         with suppress(Exception):  # it is committed, and the next call tries this again
             with self._staging:
-                self._happened()
+                self._note_commit()
                 self._apply()
             self._show()
             if self._head.rows - self._head.summed >= self._compact_at:
@@ -697,50 +703,53 @@ class Curator:
         """After a commit that raised: find out whether it happened, and tell whoever waits."""
         with self._staging:
             with suppress(Exception):  # tried again by the next call
-                self._resolve()
+                self._ask_about_commit()
                 self._apply()
             for change in self._progress.queue:
                 change.error = error
             self._drop_failed()
 
-    def _settle(self) -> None:
-        """Finish what an interrupt or an error left unfinished. Both locks are held."""
-        if not self._staged:
+    def _finish_interrupted(self) -> None:
+        """Finish what an interrupt or an error left unfinished. The caller holds both locks."""
+        if not self._staged_fits:
             self._restage()
         if self._moving is not None:
-            self._arrive()
-        if self._progress.doubt is not None:
-            self._resolve()
+            self._finish_move()
+        if self._progress.unconfirmed is not None:
+            self._ask_about_commit()
             self._drop_failed()
         if self._progress.applying:
             self._apply()
 
-    def _settle_leftovers(self) -> None:
-        """`_settle`, if nobody leads a commit; then whatever is queued belongs to nobody."""
-        if _idle(self._progress) and self._moving is None and self._staged:
+    def _finish_interrupted_unless_led(self) -> None:
+        """`_finish_interrupted`, unless somebody leads a commit, who does it then.
+
+        If no other call is under way, nobody waits for what is queued, and it is dropped.
+        """
+        if _idle(self._progress) and self._moving is None and self._staged_fits:
             return
         if self._leading.locked():
             return
         with self._leading, self._staging:
-            self._settle()
+            self._finish_interrupted()
             if len(self._inside) == 1 and self._progress.queue:
                 self._requeue(())
 
-    def _settle_quietly(self) -> None:
-        """The same for somebody who only looks, and does not wait for a commit."""
+    def _finish_interrupted_before_reading(self) -> None:
+        """The same for a call that only reads: it does not wait for a commit, and does not fail."""
         idle = _idle(self._progress) and self._moving is None
         if idle or self._is_forked() or threading.get_ident() in self._inside:
             return
         with suppress(DiscreetError):
-            self._enter(lambda _: self._settle_leftovers(), None)
+            self._enter(lambda _: self._finish_interrupted_unless_led(), None)
 
     def _take_back(self, changes: list[Change]) -> None:
         """After an interrupt: changes that were not committed are dropped, if nothing follows."""
         with self._leading, self._staging:
             with suppress(DiscreetError):
-                self._settle()
+                self._finish_interrupted()
             queue = self._progress.queue
-            if self._progress.doubt is None and queue[-len(changes) :] == tuple(changes):
+            if self._progress.unconfirmed is None and queue[-len(changes) :] == tuple(changes):
                 self._requeue(queue[: -len(changes)])
 
     def _drop_failed(self) -> None:
@@ -750,48 +759,48 @@ class Curator:
         """
         queue = self._progress.queue
         error = next((change.error for change in queue if change.error is not None), None)
-        if self._progress.doubt is None and error is not None:
+        if self._progress.unconfirmed is None and error is not None:
             for change in queue:
                 change.error = error
             self._requeue(())
 
     def _requeue(self, queue: tuple[Change, ...]) -> None:
-        """Go on with other changes in the queue, and a tail that fits them."""
-        self._staged = False
+        """Go on with other changes in the queue, and a staged state that fits them."""
+        self._staged_fits = False
         self._progress = self._progress._replace(queue=queue)
         self._restage()
 
-    def _resolve(self) -> None:
-        """Ask the store whether the commit in doubt happened."""
-        doubt = self._progress.doubt
-        if doubt is None:
+    def _ask_about_commit(self) -> None:
+        """Ask the store whether the unconfirmed commit happened."""
+        unconfirmed = self._progress.unconfirmed
+        if unconfirmed is None:
             return
         try:
             found = self._store.sequence()
         except SecondWriterError:
             self._stop(closed=False)
             raise
-        if found == doubt.after:
-            self._happened()
+        if found == unconfirmed.after:
+            self._note_commit()
         elif found == self._progress.sequence:
-            self._progress = self._progress._replace(doubt=None)
+            self._progress = self._progress._replace(unconfirmed=None)
         else:
             self._stop(closed=False)
             self._require_usable()
 
-    def _happened(self) -> None:
-        """The commit in doubt did happen."""
+    def _note_commit(self) -> None:
+        """The unconfirmed commit happened: its changes are to be applied."""
         progress = self._progress
-        doubt = progress.doubt
-        if doubt is None:
+        unconfirmed = progress.unconfirmed
+        if unconfirmed is None:
             return
-        for change in doubt.changes:
+        for change in unconfirmed.changes:
             change.done = True
-        self._head = doubt.head
+        self._head = unconfirmed.head
         self._progress = Progress(
-            doubt.after,
-            applying=(*progress.applying, *doubt.changes),
-            queue=progress.queue[len(doubt.changes) :],
+            unconfirmed.after,
+            applying=(*progress.applying, *unconfirmed.changes),
+            queue=progress.queue[len(unconfirmed.changes) :],
         )
 
     def _apply(self) -> None:
@@ -800,7 +809,7 @@ class Curator:
         self._progress = self._progress._replace(applying=())
 
     def _apply_all(self, changes: Sequence[Change]) -> None:
-        tail, owners, shown = self._tail, self._book.owners, self._release.number
+        staged, owners, shown = self._staged, self._book.owners, self._release.number
         for change in changes:
             if change.over or change.count is not None:
                 self._apply_counts(change)
@@ -808,12 +817,12 @@ class Curator:
                 self._apply_several(change)
                 continue
             if change.row:
-                held = None if change.count is None else change.held
-                self._sums.add(change.row, change.action, change.reward, change.noise, held)  # type: ignore[arg-type]  # a row has them
+                open_row = None if change.count is None else change.open_row
+                self._sums.add(change.row, change.action, change.reward, change.noise, open_row)  # type: ignore[arg-type]  # a row has them
                 if self._sums.number != shown:
                     self._prepare_release()
             if change.opens:
-                self._waiting[change.number] = change.action  # type: ignore[assignment]
+                self._waiting[change.number] = change.action  # type: ignore[assignment]  # it has one
                 if change.owner is not None:
                     owners[change.number] = change.owner
                 if change.number >= self._rounds:
@@ -822,36 +831,36 @@ class Curator:
                     self._waiting.pop(change.given_up, None)
                     owners.pop(change.given_up, None)
                     self._given_up = max(self._given_up, change.lost)
-                    tail.closing.discard(change.given_up)
-                tail.opening.pop(change.number, None)
+                    staged.closing.discard(change.given_up)
+                staged.opening.pop(change.number, None)
             else:
                 self._waiting.pop(change.number, None)
                 owners.pop(change.number, None)
-                tail.closing.discard(change.number)
+                staged.closing.discard(change.number)
 
     def _apply_counts(self, change: Change) -> None:
-        """Of people, after a change."""
+        """Apply a change's counts of people."""
         book = self._book
         book.over = max(book.over, change.over)
         if change.count is not None:
             book.counts[change.count.digest] = change.count.record
-        self._tail.counted(change)
+        self._staged.counted(change)
 
     def _apply_several(self, change: Change) -> None:
-        """A change that is about several rows."""
+        """Apply a change that is about several rows or decisions."""
         if isinstance(change, Rows):
-            self._sums.gather(change.row, change.actions, change.rewards, change.kept)
+            self._sums.gather(change.row, change.actions, change.rewards, change.open_rows)
             self._rounds = max(self._rounds, change.number + len(change.rewards))
             if change.counts:
                 self._book.counts.update(change.counts)
-                self._tail.counted(change)
+                self._staged.counted(change)
         elif isinstance(change, Forget):
             self._sums.withdraw(change.rows)
             for number in change.decisions:
                 if number in self._waiting:  # not closed by what was staged after it
                     self._waiting[number] = self._zeros
                     self._book.owners[number] = ERASED
-            self._tail.erased.difference_update(change.decisions)
+            self._staged.erased.difference_update(change.decisions)
 
     def _prepare_release(self) -> None:
         """Make the release that a row led to, and enter it in the ledger's list."""
@@ -884,9 +893,9 @@ class Curator:
     def _items(self, batch: Sequence[Change]) -> tuple[list[Item], list[Key], Head]:
         """What a commit of these changes writes and removes, and the head after it."""
         session = (self._first, self._name)
-        held = self._sums.held if isinstance(batch[0], Forget) else {}
+        open_rows = self._sums.open_rows if isinstance(batch[0], Forget) else {}
         return self._records.encoded(
-            self._head, batch, self._waiting, session, book=self._book, held=held
+            self._head, batch, self._waiting, session, book=self._book, open_rows=open_rows
         )
 
     def _document(self) -> dict[str, Any]:
@@ -909,17 +918,19 @@ class Curator:
         sequence = self._progress.sequence
         puts, drops, head = self._records.compacted(self._head, self._document(), self._sums)
         with self._staging:
-            self._progress = self._progress._replace(doubt=Doubt(sequence + 1, (), head))
+            self._progress = self._progress._replace(
+                unconfirmed=UnconfirmedCommit(sequence + 1, (), head)
+            )
         self._compact_at *= 2  # if it fails: a try takes time
         try:
             self._store.commit(Commit(sequence, sequence + 1, puts, drops, wipe=True))
         finally:
             with self._staging:
-                self._resolve()
+                self._ask_about_commit()
         self._compact_at = _COMPACT_AFTER
 
     def _move_to(self, place: stores.Place) -> None:
-        """A new store, which counts from its first commit on; until then memory does."""
+        """Make a new store, which counts from its first commit on; until then memory does."""
         sessions = list(self._sessions)
         if self._rounds > self._first:
             sessions.append((self._first, self._name))
@@ -931,10 +942,10 @@ class Curator:
         try:
             self._moving[0].commit(Commit(UNFINISHED, self._progress.sequence, wipe=True))
         finally:
-            self._arrive()
+            self._finish_move()
 
-    def _arrive(self) -> None:
-        """Ask a new store whether it counts; if not, it is removed and memory goes on."""
+    def _finish_move(self) -> None:
+        """Ask a new store whether its first commit happened; if not, remove it."""
         if self._moving is None:
             return
         store, head = self._moving
@@ -957,7 +968,7 @@ class Curator:
             raise UnknownDecisionError(
                 "decision", "was not made by this learner; pass what its `choose` returned"
             )
-        if number not in self._waiting or number in self._tail.closing:
+        if number not in self._waiting or number in self._staged.closing:
             raise DecisionClosedError(
                 "decision",
                 "has had its reward, was forgotten, or was given up because more than "
@@ -1002,8 +1013,8 @@ class Curator:
         if self._is_forked():
             raise WrongProcessError(
                 "process",
-                "is not the one this learner was made in; a fork would show the same noise on "
-                "other data, so keep the learner in one process",
+                "differs from the one that made this learner; a forked copy would reuse its noise "
+                "on other data, so keep the learner in one process",
             )
         if self._closed:
             raise ReloadNeededError("learner", "was closed; load it again")
@@ -1081,7 +1092,7 @@ def release_of(
 
 def _idle(progress: Progress) -> bool:
     """Whether nothing is under way."""
-    return progress.doubt is None and not progress.applying and not progress.queue
+    return progress.unconfirmed is None and not progress.applying and not progress.queue
 
 
 def _too_many_wait(most: int) -> str:

@@ -1,4 +1,4 @@
-"""How a curator comes to be: a new one with its first noise, or one that a store holds. Secret."""
+"""Creates a curator: a new one with its first noise, or one from a store. Secret."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from discreet import _checks as checks
 from discreet.curator import _records as records
-from discreet.curator import rows
+from discreet.curator import _stored, bounds
 from discreet.curator import store as stores
+from discreet.curator._progress import Restored
 from discreet.curator._subjects import KEY, UNCAPPED, Book, count_of
-from discreet.curator._under_way import Past
 from discreet.curator.curator import DEFAULT_MAX_PENDING, Curator, release_of
 from discreet.curator.growing_ledger import GrowingLedger
 from discreet.curator.sums import PrefixSums, sums_of
@@ -85,7 +85,7 @@ def open(  # noqa: A001  # as in `store`
     """
     found = stores.open(place)
     try:
-        stored = records.read(found.items)
+        stored = _stored.read(found.items)
         ledger = GrowingLedger.parse(found.ledger)
         if ledger.root != stored.document.get("ledger"):
             raise CorruptFileError(
@@ -114,13 +114,13 @@ def open(  # noqa: A001  # as in `store`
 
 
 def _restored(
-    stored: records.Stored,
+    stored: _stored.Stored,
     found: stores.Opened,
     ledger: GrowingLedger,
     source: NoiseSource | None,
     supplied: Perturbations | None,
 ) -> tuple[Curator, list[Release]]:
-    """What the items say, made sense of; CorruptFileError if they make none.
+    """The curator that the items describe; CorruptFileError if they do not fit together.
 
     Returns:
         The curator, and its releases from the ledger's last one on, as far as they can be had.
@@ -138,11 +138,11 @@ def _restored(
         late = _replayed(stored, mechanism, sums, supplied, len(ledger))
         waiting, owners = _waiting(stored, mechanism, document["max_pending"])
         sessions = _sessions(stored)
-        past = Past(ledger, stored.head, waiting, sessions, found.store, found.sequence)
+        restored = Restored(ledger, stored.head, waiting, sessions, found.store, found.sequence)
         book = _book(stored, mechanism, owners)
         options = {name: document[name] for name in ("on_violation", "max_pending")}
         checks.count("max_pending", options["max_pending"])
-        rows.checked_choice(options["on_violation"])
+        bounds.checked_on_violation(options["on_violation"])
     except records.MALFORMED:
         raise CorruptFileError(
             "path", "holds settings that do not fit together; restore it from a backup"
@@ -151,27 +151,27 @@ def _restored(
         raise ParameterError(
             "noise_source", "can be repeated, and this learner promises privacy; leave it out"
         )
-    return Curator(mechanism, sums, book, supplied=supplied, past=past, **options), late
+    return Curator(mechanism, sums, book, supplied=supplied, restored=restored, **options), late
 
 
-def _stored_sums(stored: records.Stored, mechanism: Mechanism, source: NoiseSource) -> PrefixSums:
+def _stored_sums(stored: _stored.Stored, mechanism: Mechanism, source: NoiseSource) -> PrefixSums:
     """The sums as they were stored, before the rows that came after."""
     counters = {name: _whole(stored.sums[name]) for name in ("rows", "released", "number")}
     sums = sums_of(mechanism).resume(mechanism, source, arrays=stored.sums["arrays"], **counters)
     if (sums.rows, sums.position.released) != (stored.head.summed, stored.head.released):
         raise ValueError("the sums hold other rows")
-    held = {}
-    for number, contents in stored.held:
-        row = _row(stored, number, contents, mechanism, sums).held
+    open_rows = {}
+    for number, contents in stored.open_rows:
+        row = _row(stored, number, contents, mechanism, sums).open_row
         if row is None:
-            raise ValueError("a row of nobody is held")
-        held[number] = row
-    sums.hold(held)
+            raise ValueError("an open row of nobody")
+        open_rows[number] = row
+    sums.resume_open_rows(open_rows)
     return sums
 
 
 def _row(
-    stored: records.Stored,
+    stored: _stored.Stored,
     number: int,
     contents: bytes,
     mechanism: Mechanism,
@@ -179,16 +179,16 @@ def _row(
 ) -> records.Change:
     """A stored row within the bounds; ValueError if it is none."""
     problem = mechanism.setting.problem
-    row = records.row_of(number, contents, problem.dim, sums.no_draws)
+    row = _stored.row_of(number, contents, problem.dim, sums.no_draws)
     if not 0 <= row.number < stored.head.rounds or row.action is None or row.noise is None:
         raise ValueError("a row of no decision")
-    row.action = rows.bounded_actions(problem, row.action[None], "error")[0]
-    row.reward = rows.stored_reward(problem, row.reward)
+    row.action = bounds.bounded_actions(problem, row.action[None], "error")[0]
+    row.reward = bounds.stored_reward(problem, row.reward)
     return row
 
 
 def _replayed(
-    stored: records.Stored,
+    stored: _stored.Stored,
     mechanism: Mechanism,
     sums: PrefixSums,
     supplied: Perturbations | None,
@@ -204,16 +204,16 @@ def _replayed(
     return found
 
 
-def _added(stored: records.Stored, mechanism: Mechanism, sums: PrefixSums) -> Iterator[None]:
+def _added(stored: _stored.Stored, mechanism: Mechanism, sums: PrefixSums) -> Iterator[None]:
     """Add the rows that came after the stored sums, one at each step."""
     for number, contents in stored.rows:
         row = _row(stored, number, contents, mechanism, sums)
-        sums.add(number, row.action, row.reward, row.noise, row.held)  # type: ignore[arg-type]
+        sums.add(number, row.action, row.reward, row.noise, row.open_row)  # type: ignore[arg-type]  # all there
         yield
 
 
 def _waiting(
-    stored: records.Stored, mechanism: Mechanism, most: int
+    stored: _stored.Stored, mechanism: Mechanism, most: int
 ) -> tuple[dict[int, _F64], dict[int, bytes]]:
     """The decisions that wait and whom they are for, if they and the counts fit together."""
     head, waiting = stored.head, stored.waiting
@@ -227,29 +227,29 @@ def _waiting(
     if not waiting:
         return {}, {}
     problem = mechanism.setting.problem
-    found = [records.decision_of(part, problem.dim) for part in waiting.values()]
-    bounded = rows.bounded_actions(problem, np.array([action for action, _ in found]), "error")
+    found = [_stored.decision_of(part, problem.dim) for part in waiting.values()]
+    bounded = bounds.bounded_actions(problem, np.array([action for action, _ in found]), "error")
     actions = {number: action.copy() for number, action in zip(waiting, bounded, strict=True)}
     owned = zip(waiting, found, strict=True)
     return actions, {number: owner for number, (_, owner) in owned if owner is not None}
 
 
-def _book(stored: records.Stored, mechanism: Mechanism, owners: dict[int, bytes]) -> Book:
+def _book(stored: _stored.Stored, mechanism: Mechanism, owners: dict[int, bytes]) -> Book:
     """What is known of people; ValueError if it does not fit together."""
     cap = _cap(mechanism)
     key = bytes.fromhex(stored.document["people"])
     counts = {}
-    for wanted, (place, contents) in enumerate(stored.people):
-        if place != wanted:
+    for wanted, (arrival, contents) in enumerate(stored.people):
+        if arrival != wanted:
             raise ValueError("a person is missing")
-        count = count_of(place, contents, cap)
+        count = count_of(arrival, contents, cap)
         counts[count.digest] = count.record
     if len(key) != KEY or len(counts) != len(stored.people):
         raise ValueError("a person is there twice")
     return Book(cap, key, counts, owners, stored.head.over)
 
 
-def _sessions(stored: records.Stored) -> list[tuple[int, str]]:
+def _sessions(stored: _stored.Stored) -> list[tuple[int, str]]:
     firsts, rounds = [first for first, _ in stored.sessions], stored.head.rounds
     if firsts[:1] != ([0] if rounds else []) or any(first >= rounds for first in firsts):
         raise ValueError("sessions that do not fit")

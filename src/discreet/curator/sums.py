@@ -23,10 +23,10 @@ stay protected, because noise is drawn when a release is made. Windows keep the 
 rows, each as far as it has faded. In all of them the open batch, if rows wait in one, is an exact
 sum.
 
-Rows that are known to be one person's are *held*: they are kept one by one while their batch is
-open, and a row of zeros takes their place in it. With the release they are added. So one of them
-can be withdrawn until then, and what comes out is to the bit what a row of zeros would have led to,
-in floating point too.
+Rows that are known to be one person's are kept one by one while their batch is open (`OpenRow`),
+and a row of zeros takes their place in it. With the release they are added. So one of them can be
+withdrawn until then, and what comes out is to the bit what a row of zeros would have led to, in
+floating point too.
 """
 
 import math
@@ -37,8 +37,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.curator import rows as door
-from discreet.curator._subjects import Held
+from discreet.curator import bounds
+from discreet.curator._subjects import OpenRow
 from discreet.errors import ParameterError
 from discreet.kernels import _linalg as linalg
 from discreet.kernels import _rounding as rounding
@@ -55,7 +55,7 @@ _F64 = NDArray[np.float64]
 _I64 = NDArray[np.int64]
 
 _ARRAYS = ("nodes", "idle", "totals", "batch")
-_NONE: Mapping[int, Held] = {}
+_NONE: Mapping[int, OpenRow] = {}
 _WIDEST = ROOM << 104  # of Python's own whole numbers: 2^62 sums, with 40 bits behind the point
 
 
@@ -97,7 +97,7 @@ class PrefixSums(ABC):
         self._position = Position(-1, 0, 0, 0)  # what was worked out last
         self.no_draws = np.empty((0, state.batch.size), state.batch.dtype)
         self._zeros = np.zeros(problem.dim)
-        self._held: dict[int, Held] = {}  # rows of the open batch, by number, in order
+        self._open_rows: dict[int, OpenRow] = {}  # by number, in order
 
     @classmethod
     def begin(cls, mechanism: Mechanism, source: NoiseSource) -> Self:
@@ -131,10 +131,10 @@ class PrefixSums(ABC):
             raise ValueError("the sums have another shape than their mechanism")
         state = cls._empty(mechanism, number)
         for name in _ARRAYS:
-            held: NDArray[Any] = getattr(state, name)
-            if arrays[name].shape != held.shape or arrays[name].dtype != held.dtype:
+            array: NDArray[Any] = getattr(state, name)
+            if arrays[name].shape != array.shape or arrays[name].dtype != array.dtype:
                 raise ValueError("the sums have another shape than their mechanism")
-            held[...] = arrays[name]
+            array[...] = arrays[name]
         if mechanism.strategy is not None:
             mechanism.strategy.require_held(
                 kernel.Arrays(state.nodes, state.idle, state.totals), number
@@ -180,7 +180,7 @@ class PrefixSums(ABC):
 
     @property
     def gathers(self) -> bool:
-        """Whether `gather` can take rows that make no release: it comes to the same as `add`."""
+        """Whether `gather` may be called; its result is that of `add` for each row."""
         return False
 
     def ahead(self, position: Position, count: int) -> Position:
@@ -191,7 +191,7 @@ class PrefixSums(ABC):
         return position._replace(rows=rows)
 
     def gather(
-        self, number: int, actions: _F64, rewards: _F64, held: Mapping[int, Held] = _NONE
+        self, number: int, actions: _F64, rewards: _F64, open_rows: Mapping[int, OpenRow] = _NONE
     ) -> None:
         """Add rows from ``number`` on that make no release; nothing of those that are in already.
 
@@ -202,7 +202,8 @@ class PrefixSums(ABC):
             number: of the first row.
             actions: shape (n, d), within the bounds.
             rewards: shape (n,), within the bounds.
-            held: those of the rows that are held, by number; they are zeros in the other two.
+            open_rows: those of the rows that are known to be a person's, by number; they are zeros
+                in the other two.
         """
         position = self.position
         done = min(max(0, position.rows + 1 - number), len(rewards))
@@ -211,7 +212,7 @@ class PrefixSums(ABC):
         if not self.gathers or number > position.rows + 1:
             raise ParameterError("rows", "are for another step than this one")
         self.ahead(position, len(rewards) - done)
-        self._held.update(held)
+        self._open_rows.update(open_rows)
         self._gather(actions[done:], rewards[done:])
 
     def draw(self, position: Position) -> NDArray[Any]:
@@ -225,11 +226,11 @@ class PrefixSums(ABC):
             return draws == 0
         return noise.shape == (draws, self.no_draws.shape[1]) and noise.dtype == self.no_draws.dtype
 
-    def bounded_reward(self, reward: object, on_violation: door.OnViolation) -> float:
+    def bounded_reward(self, reward: object, on_violation: bounds.OnViolation) -> float:
         """The reward's distance from the stated centre, within its bound."""
         if type(reward) is float and -self._plain_reward <= reward <= self._plain_reward:
             return reward
-        return door.bounded_reward(self._mechanism.setting.problem, reward, on_violation)
+        return bounds.bounded_reward(self._mechanism.setting.problem, reward, on_violation)
 
     def add(
         self,
@@ -237,7 +238,7 @@ class PrefixSums(ABC):
         action: _F64,
         reward: float,
         noise: NDArray[Any],
-        held: Held | None = None,
+        open_row: OpenRow | None = None,
     ) -> None:
         """Add row ``number``, with the noise that was drawn for it; nothing if it is in already.
 
@@ -248,7 +249,7 @@ class PrefixSums(ABC):
             action: within the bounds.
             reward: within the bounds.
             noise: what `draw` gave for it.
-            held: the same row, if it is to be held until its batch is released.
+            open_row: the same row, if it is to be kept by itself until its batch is released.
         """
         position = self.position
         if number <= position.rows:
@@ -256,38 +257,38 @@ class PrefixSums(ABC):
         if number != position.rows + 1 or not self.fits(noise, position):
             raise ParameterError("noise", "was drawn for another step than this one")
         if number == position.due:
-            late = self.held if self._held else _NONE
+            late = self.open_rows if self._open_rows else _NONE
             self._add(position, action, reward, noise, late.values())
             if late:
-                self._held = {}  # should this be left out, `held` does not show them any more
-        elif held is None:
+                self._open_rows = {}  # if this is interrupted, `open_rows` hides them
+        elif open_row is None:
             self._add(position, action, reward, noise, ())
         else:
-            self._held[number] = held
+            self._open_rows[number] = open_row
             self._add(position, self._zeros, 0.0, noise, ())
 
     @property
-    def held(self) -> dict[int, Held]:
+    def open_rows(self) -> dict[int, OpenRow]:
         """Rows of the open batch that are kept one by one, in order."""
         released = self.position.released
-        return {number: row for number, row in self._held.items() if number > released}
+        return {number: row for number, row in self._open_rows.items() if number > released}
 
-    def hold(self, held: Mapping[int, Held]) -> None:
-        """Go on with rows that were held when the sums were stored; ValueError if none can be."""
+    def resume_open_rows(self, open_rows: Mapping[int, OpenRow]) -> None:
+        """Take in the open rows that were stored with the sums; ValueError if they cannot be."""
         position = self.position
-        if any(not position.released < number <= position.rows for number in held):
+        if any(not position.released < number <= position.rows for number in open_rows):
             raise ValueError("a row of no open batch")
-        self._held.update(held)
+        self._open_rows.update(open_rows)
 
     def withdraw(self, numbers: Iterable[int]) -> None:
-        """Take held rows out; nothing of those that are out already."""
+        """Take open rows out; nothing of those that are out already."""
         for number in numbers:
-            self._held.pop(number, None)
+            self._open_rows.pop(number, None)
 
     def amounts(self) -> tuple[float, float]:
         """How much noise is in the release, in multiples of one draw, and its rows' weight."""
-        held = kernel.Arrays(self._state.nodes, self._state.idle, self._state.totals)
-        return self._mechanism.amounts(held, self.number, self.position.released)
+        arrays = kernel.Arrays(self._state.nodes, self._state.idle, self._state.totals)
+        return self._mechanism.amounts(arrays, self.number, self.position.released)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What `resume` takes."""
@@ -304,9 +305,9 @@ class PrefixSums(ABC):
         action: _F64,
         reward: float,
         noise: NDArray[Any],
-        late: Collection[Held],
+        late: Collection[OpenRow],
     ) -> None:
-        """`add`, when everything was checked; ``late`` are rows that come in with the release."""
+        """`add`, after its checks; ``late`` are open rows that are added with the release."""
 
     @abstractmethod
     def _draw(self, draws: int, position: Position) -> NDArray[Any]:
@@ -318,7 +319,7 @@ class PrefixSums(ABC):
         """What is held before the first row, or room for what is held after some releases."""
 
     def _gather(self, actions: _F64, rewards: _F64) -> None:
-        """`gather`, when everything was checked."""
+        """`gather`, after its checks."""
         raise NotImplementedError  # pragma: no cover  # only where `gathers` says so
 
     def _times(self, position: Position) -> windows.Step:
@@ -352,15 +353,15 @@ class FloatSums(PrefixSums):
         action: _F64,
         reward: float,
         noise: _F64,
-        late: Collection[Held],
+        late: Collection[OpenRow],
     ) -> None:
         mechanism, state = self._mechanism, self._state
         row = np.empty(state.batch.size)
         linalg.pack_row(action, reward, mechanism.firsts, row)
         if late:
             one = np.empty_like(row)
-            for held in late:
-                linalg.pack_row(held.action, held.reward, mechanism.firsts, one)
+            for open_row in late:
+                linalg.pack_row(open_row.action, open_row.reward, mechanism.firsts, one)
                 row += one
         if self._plain:
             last = mechanism.releases
@@ -403,9 +404,9 @@ class IntegerSums(PrefixSums):
         self._largest_square = grid.largest_square(problem)
         self._largest_reward = grid.largest_reward(problem)
         self._units = grid.steps(problem)
-        for held in (state.nodes, state.idle, state.totals, state.batch):
-            most = {np.dtype(np.int64): ROOM, np.dtype(object): _WIDEST}.get(held.dtype)
-            if most is not None and ((held > most) | (held < -most)).any():
+        for array in (state.nodes, state.idle, state.totals, state.batch):
+            most = {np.dtype(np.int64): ROOM, np.dtype(object): _WIDEST}.get(array.dtype)
+            if most is not None and ((array > most) | (array < -most)).any():
                 raise ValueError("the sums are larger than any rows make them")
 
     def unpack(self, shift: float, gram: _F64, moment: _F64) -> None:
@@ -445,13 +446,13 @@ class IntegerSums(PrefixSums):
         action: _F64,
         reward: float,
         noise: _I64,
-        late: Collection[Held],
+        late: Collection[OpenRow],
     ) -> None:
         state = self._state
         row = self._rounded(action, reward)
         if late:
-            actions = np.array([held.action for held in late])
-            rewards = np.array([held.reward for held in late])
+            actions = np.array([open_row.action for open_row in late])
+            rewards = np.array([open_row.reward for open_row in late])
             self._gather_into(row, np.zeros(1, np.int64), actions, rewards)
         if self._plain:
             last = self._mechanism.releases
@@ -470,10 +471,10 @@ class IntegerSums(PrefixSums):
             nodes, idle, totals = state.nodes.copy(), state.idle.copy(), state.totals.copy()
             tree.step(nodes, idle, totals, number, batch, noise, self._mechanism.releases)
         else:
-            held = kernel.Arrays(state.nodes, state.idle, state.totals)
+            arrays = kernel.Arrays(state.nodes, state.idle, state.totals)
             times = self._times(self.position)
             nodes, idle, totals = self._feedback.release(
-                held, batch.astype(object), noise[0].astype(object), times
+                arrays, batch.astype(object), noise[0].astype(object), times
             )
             number += 1
         rows = state.rows + 1
@@ -486,7 +487,7 @@ class IntegerSums(PrefixSums):
         firsts = self._mechanism.firsts
         if rounding.packed(action, reward, *units, self._largest_square, most, firsts, row):
             return row
-        # Too long by a trace: `rows` has seen it before.
+        # Too long by a trace of arithmetic, which `bounds` lets pass.
         steps = np.empty(action.size + 1, dtype=np.int64)
         if rounding.towards_zero(action, reward, *units, steps) == rounding.REFUSED:
             raise ParameterError("actions", "or a reward is far outside its bounds")

@@ -293,7 +293,7 @@ def test_copies_are_refused(place: Place, copied: Callable[[object], object]) ->
 def test_a_store_that_never_counted_does_not_open_and_gives_way(place: Place) -> None:
     stores.create(place, ITEMS, LINES).close()
     for _ in range(2):
-        with pytest.raises(StateFileError, match="holds a start that never finished"):
+        with pytest.raises(StateFileError, match="holds an interrupted creation"):
             stores.open(place)
     begun(place, [(1, 1, b"other")]).close()
     assert held(place) == (0, [(1, 1, b"other")], b"".join(LINES))

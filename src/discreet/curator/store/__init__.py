@@ -21,7 +21,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from discreet.errors import ParameterError, StateFileError
+from discreet.errors import (
+    CorruptFileError,
+    ParameterError,
+    SecondWriterError,
+    StateFileError,
+    StateInUseError,
+)
 
 UNFINISHED = -1  # the sequence number of a store whose first commit has not come yet
 
@@ -64,7 +70,7 @@ class Store(Protocol):
         """Where it is, to be shown and opened again; None if nothing outlives the process."""
 
     def is_at(self, place: Place) -> bool:
-        """Whether somebody who names this place means this store."""
+        """Whether a path or URL refers to this store."""
 
     @property
     def durable(self) -> bool:
@@ -173,8 +179,32 @@ def runs(keys: Iterable[Key]) -> list[tuple[int, int, int]]:
 
 
 def unfinished() -> StateFileError:
-    """A store whose first commit never came."""
+    """The first commit never came, so this is no learner."""
     return StateFileError(
         "path",
-        "holds a start that never finished, and no learner; remove its files, and start again",
+        "holds an interrupted creation and no learner; delete its files and create the learner "
+        "again",
+    )
+
+
+def damaged() -> CorruptFileError:
+    """What is stored is not what was written."""
+    return CorruptFileError("path", "was truncated or altered; restore it from a backup")
+
+
+def in_use() -> StateInUseError:
+    """Somebody else has the store open."""
+    return StateInUseError(
+        "path",
+        "holds a learner that is open already, here or in another process; a state continues "
+        "in one place only, so close that one first",
+    )
+
+
+def overtaken() -> SecondWriterError:
+    """Somebody else has committed since."""
+    return SecondWriterError(
+        "path",
+        "was continued by another writer, so this learner's state is old; close it and load it "
+        "again",
     )

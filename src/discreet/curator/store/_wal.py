@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import CorruptFileError
+from discreet.curator.store import damaged
 
 _U64 = NDArray[np.uint64]
 
@@ -98,7 +98,7 @@ def _committed(log: bytes) -> _Committed | None:
         return None
     newest = {int(number): place for place, number in enumerate(headers[: last + 1, 0])}
     if 0 in newest:
-        raise CorruptFileError("path", "was truncated or altered; restore it from a backup")
+        raise damaged()
     pages = {number: frames[place, _FRAME:].tobytes() for number, place in newest.items()}
     return _Committed(int(size), int(headers[last, 1]), pages)
 
@@ -139,5 +139,5 @@ def _powers(count: int) -> _U64:
         found[place] = power
         (a, b), (c, d) = power
         rows = ((a + c, b + d), (a + 2 * c, b + 2 * d))
-        power = tuple(tuple(one & 0xFFFFFFFF for one in row) for row in rows)  # type: ignore[assignment]
+        power = tuple(tuple(one & 0xFFFFFFFF for one in row) for row in rows)  # type: ignore[assignment]  # a pair of pairs
     return found

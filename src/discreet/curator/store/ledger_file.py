@@ -13,7 +13,8 @@ from pathlib import Path
 from types import ModuleType
 
 from discreet import _canonical as canonical
-from discreet.errors import StateInUseError, StoreError
+from discreet.curator.store import in_use
+from discreet.errors import StoreError
 
 _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 _NO_FULL_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY}
@@ -155,11 +156,7 @@ def _lock(file: int) -> None:
     try:
         FCNTL.flock(file, FCNTL.LOCK_EX | FCNTL.LOCK_NB)
     except BlockingIOError:
-        raise StateInUseError(
-            "path",
-            "holds a learner that is open already, here or in another process; a state continues "
-            "in one place only, so close that one first",
-        ) from None
+        raise in_use() from None
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise

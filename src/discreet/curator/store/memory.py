@@ -12,30 +12,30 @@ class MemoryStore:
     durable = False
 
     def __init__(self) -> None:
-        """Start at 0."""
+        """Start at sequence number 0."""
         self._sequence = 0
 
     def is_at(self, place: Place) -> bool:
-        """It is nowhere."""
+        """Always False: a learner in memory has no place."""
         del place
         return False
 
     def commit(self, change: Commit) -> None:
-        """Count."""
+        """Store nothing; remember the sequence number."""
         self._sequence = change.after
 
     def sequence(self) -> int:
-        """The number of changes."""
+        """The sequence number after the last change."""
         return self._sequence
 
     def append(self, first: int, lines: Sequence[bytes]) -> None:
-        """The learner's own ledger has them."""
+        """Nothing to do: the ledger in memory has the lines already."""
 
     def close(self) -> None:
-        """There is nothing to give up."""
+        """Nothing to do: nothing is open."""
 
     def discard(self) -> None:
-        """There is nothing to remove."""
+        """Nothing to do: nothing was made."""
 
     def abandon(self) -> None:
-        """There is nothing to share."""
+        """Nothing to do: nothing is shared with the parent of a forked child."""

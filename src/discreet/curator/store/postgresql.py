@@ -23,7 +23,17 @@ from typing import Any, NoReturn
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from discreet import _pipelined as pipelined
-from discreet.curator.store import UNFINISHED, Commit, Item, Opened, Place, runs, unfinished
+from discreet.curator.store import (
+    UNFINISHED,
+    Commit,
+    Item,
+    Opened,
+    Place,
+    in_use,
+    overtaken,
+    runs,
+    unfinished,
+)
 from discreet.errors import (
     BackendError,
     DiscreetError,
@@ -74,7 +84,7 @@ class PostgresStore:
 
     durable = True
 
-    def __init__(self, address: str, name: str, connection: Any, owner: str) -> None:  # noqa: ANN401
+    def __init__(self, address: str, name: str, connection: Any, owner: str) -> None:  # noqa: ANN401  # psycopg's
         """Use `create` or `open`."""
         self._address = address
         self._name = name
@@ -105,7 +115,7 @@ class PostgresStore:
             for run in runs(change.drops):
                 connection.execute(_DROP, (self._name, *run))
             if stepped.fetchone() is None:
-                raise _overtaken()
+                raise overtaken()
 
     def sequence(self) -> int:
         """The sequence number after the last commit, if this is still the learner's owner."""
@@ -115,7 +125,7 @@ class PostgresStore:
                 "SELECT sequence, owner FROM discreet_learner WHERE name = %s", (self._name,)
             ).fetchone()
         if found is None or found[1] != self._owner:
-            raise _overtaken()
+            raise overtaken()
         return int(found[0])
 
     def append(self, first: int, lines: Sequence[bytes]) -> None:
@@ -128,13 +138,13 @@ class PostgresStore:
                 (self._name, first - 1),
             )
             if owner.fetchone() != (self._owner,):
-                raise _overtaken()
+                raise overtaken()
             held = dict(lines_held.fetchall())
             if first and held.pop(first - 1, None) is None:
                 raise StoreError("path", "has a ledger with other lines than it should; load again")
             coming = dict(enumerate(lines, first))
             if any(coming.pop(number, None) != bytes(line) for number, line in held.items()):
-                raise _overtaken()
+                raise overtaken()
             for number, line in coming.items():
                 connection.execute(_APPEND, (self._name, number, line))
 
@@ -154,16 +164,16 @@ class PostgresStore:
         self.close()
 
     def abandon(self) -> None:
-        """Leave the session to the parent: in the child the socket becomes a hole."""
+        """Leave the session to the parent: the child's socket is exchanged for the null device."""
         self._finalizer.detach()
         self._open = False
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))  # never closed here
         with contextlib.suppress(Exception):
-            hole = os.open(os.devnull, os.O_RDWR)
-            os.dup2(hole, self._connection.fileno())
-            os.close(hole)
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, self._connection.fileno())
+            os.close(null)
 
-    def _connected(self) -> Any:  # noqa: ANN401
+    def _connected(self) -> Any:  # noqa: ANN401  # psycopg's
         """The connection, made again if it broke, with the lock that goes with it."""
         if not self._open:
             raise ReloadNeededError("path", "was closed; load the learner again")
@@ -185,10 +195,10 @@ class PostgresStore:
             self._connection = connection
         return self._connection
 
-    def _require_owner(self, connection: Any) -> None:  # noqa: ANN401
+    def _require_owner(self, connection: Any) -> None:  # noqa: ANN401  # psycopg's
         """Refuse if somebody else has opened the learner since."""
         if connection.execute(_OWNER, (self._name,)).fetchone() != (self._owner,):
-            raise _overtaken()
+            raise overtaken()
 
     def __repr__(self) -> str:
         return f"PostgresStore({self.place!r})"
@@ -275,14 +285,14 @@ def ledger_of(place: Place) -> bytes:
     return ledger
 
 
-def _ledger(connection: Any, name: str) -> bytes:  # noqa: ANN401
+def _ledger(connection: Any, name: str) -> bytes:  # noqa: ANN401  # psycopg's
     rows = connection.execute(
         "SELECT line FROM discreet_ledger WHERE name = %s ORDER BY number", (name,)
     ).fetchall()
     return b"".join(bytes(row[0]) for row in rows)
 
 
-def _not_there(connection: Any, name: str, *, tables: bool = True) -> Exception:  # noqa: ANN401
+def _not_there(connection: Any, name: str, *, tables: bool = True) -> Exception:  # noqa: ANN401  # psycopg's
     query = "SELECT 1 FROM discreet_learner WHERE name = %s"
     if tables and connection.execute(query, (name,)).fetchone() is not None:
         return unfinished()
@@ -291,7 +301,7 @@ def _not_there(connection: Any, name: str, *, tables: bool = True) -> Exception:
     )
 
 
-def _remove_unfinished(connection: Any, name: str, owner: str | None) -> None:  # noqa: ANN401
+def _remove_unfinished(connection: Any, name: str, owner: str | None) -> None:  # noqa: ANN401  # psycopg's
     removed = connection.execute(
         "DELETE FROM discreet_learner WHERE name = %s AND sequence = %s "
         "AND (%s::text IS NULL OR owner = %s) RETURNING name",
@@ -301,7 +311,7 @@ def _remove_unfinished(connection: Any, name: str, owner: str | None) -> None:  
         connection.execute("DELETE FROM discreet_ledger WHERE name = %s", (name,))
 
 
-def _take(connection: Any, name: str, patience: float = 0.0) -> None:  # noqa: ANN401
+def _take(connection: Any, name: str, patience: float = 0.0) -> None:  # noqa: ANN401  # psycopg's
     """Take the learner's advisory lock, for as long as the connection lives.
 
     The server may need a moment to notice that an earlier connection is gone.
@@ -313,14 +323,10 @@ def _take(connection: Any, name: str, patience: float = 0.0) -> None:  # noqa: A
         if time.monotonic() < until:
             time.sleep(_PAUSE)
             continue
-        raise StateInUseError(
-            "path",
-            "holds a learner that is open already, here or in another process; a state continues "
-            "in one place only, so close that one first",
-        )
+        raise in_use()
 
 
-def _put(connection: Any, name: str, items: Iterable[Item]) -> None:  # noqa: ANN401
+def _put(connection: Any, name: str, items: Iterable[Item]) -> None:  # noqa: ANN401  # psycopg's
     """Write items of a learner, in place of any with the same kind and number."""
     puts = {(kind, number): value for kind, number, value in items}
     if puts:
@@ -334,10 +340,10 @@ def _array(texts: Iterable[str]) -> str:
     return f"{{{','.join(texts)}}}"
 
 
-def _connect(address: str, *, tables: bool = True) -> Any:  # noqa: ANN401
+def _connect(address: str, *, tables: bool = True) -> Any:  # noqa: ANN401  # psycopg's
     """A connection whose commits wait for the disk, to a database that has the tables.
 
-    Without ``tables`` none are made, and nothing else is either: it is for looking.
+    Without ``tables`` nothing is made or set: it is for reading only.
     """
     psycopg = _psycopg()
     try:
@@ -369,7 +375,7 @@ def _connect(address: str, *, tables: bool = True) -> Any:  # noqa: ANN401
 
 
 @contextlib.contextmanager
-def _translated(connection: Any) -> Any:  # noqa: ANN401
+def _translated(connection: Any) -> Any:  # noqa: ANN401  # psycopg's
     """The database's errors as ours. None of them quotes a value."""
     try:
         yield
@@ -386,13 +392,13 @@ def _translated(connection: Any) -> Any:  # noqa: ANN401
         raise
 
 
-def _dismiss(connection: Any) -> None:  # noqa: ANN401
+def _dismiss(connection: Any) -> None:  # noqa: ANN401  # psycopg's
     """Close a connection. The server gives up its lock as soon as it sees that."""
     with contextlib.suppress(Exception):
         connection.close()
 
 
-def _release(process: int, connection: Any) -> None:  # noqa: ANN401
+def _release(process: int, connection: Any) -> None:  # noqa: ANN401  # psycopg's
     """Close a connection, in the process that made it.
 
     The server sees only later that it is closed, so the lock is given up before.
@@ -439,7 +445,7 @@ def _without_password(address: str, name: str) -> str:
     return f"{parts.scheme}://{netloc}{parts.path}{query}#{quote(name, safe=' /:')}"
 
 
-def _psycopg() -> Any:  # noqa: ANN401
+def _psycopg() -> Any:  # noqa: ANN401  # psycopg's
     try:
         return import_module("psycopg")
     except ImportError:
@@ -451,12 +457,4 @@ def _psycopg() -> Any:  # noqa: ANN401
 def _not_a_url() -> ParameterError:
     return ParameterError(
         "path", "is not a database's URL; give postgresql://user@host/database#name"
-    )
-
-
-def _overtaken() -> SecondWriterError:
-    return SecondWriterError(
-        "path",
-        "was continued by another writer, so this learner's state is old; close it and load it "
-        "again",
     )

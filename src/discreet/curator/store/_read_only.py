@@ -1,4 +1,4 @@
-"""A look at a store that somebody else may have open: nothing is locked, made or written. Secret.
+"""Reads a store that somebody else may have open: nothing is locked, made or written. Secret.
 
 A learner in SQLite's files is read as bytes, and SQLite sees a copy in memory: its own ways of
 reading lock the database, or make files beside it. In a PostgreSQL database it is one read-only
@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 from discreet import _canonical as canonical
 from discreet.curator.store import _SERVER, UNFINISHED, Item, Place, _wal, postgresql, unfinished
-from discreet.curator.store import sqlite as files
+from discreet.curator.store import _sqlite_database as sql
+from discreet.curator.store import _sqlite_files as files
 from discreet.errors import MissingFileError, ParameterError, StoreError
 
 _PATIENCE, _PAUSE = 10.0, 0.002  # seconds: for files that change while they are read
@@ -60,20 +61,20 @@ def look(place: Place) -> Seen:
 
 
 def _of_files(place: Place) -> Seen:
-    target = files._old(place)  # noqa: SLF001  # the other half of that module
-    beside = files._beside(target)  # noqa: SLF001
+    target = files.path_of_stored(place)
+    beside = files.ledger_beside(target)
     try:
         before = _lines(beside)
         database, log = _still(target)
         copy = _opened(_wal.image(database, log))
         try:
-            sequence = files._checked(copy, len(before))  # noqa: SLF001
+            sequence = sql.checked_sequence(copy, len(before))
             if sequence == UNFINISHED:
                 raise unfinished()
-            if log is None and files._status(copy) == files._OPEN:  # noqa: SLF001
+            if log is None and sql.status_of(copy) == sql.OPEN:
                 raise MissingFileError(
                     "path",
-                    f"{target}{files._LOG} is missing, and the learner was not closed: its last "  # noqa: SLF001
+                    f"{target}{files.LOG} is missing, and the learner was not closed: its last "
                     "changes may be in that file, so restore it",
                 )
             items = copy.execute("SELECT * FROM item WHERE kind >= 0").fetchall()
@@ -81,9 +82,9 @@ def _of_files(place: Place) -> Seen:
             copy.close()
         return Seen(sequence, items, before, _lines(beside))
     except FileNotFoundError:
-        raise files._missing(beside) from None  # noqa: SLF001
+        raise files.ledger_missing(beside) from None
     except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
-        raise files._unreadable(target, error) from None  # noqa: SLF001
+        raise sql.unreadable(target, error) from None
 
 
 def _lines(path: Path) -> bytes:
@@ -93,7 +94,7 @@ def _lines(path: Path) -> bytes:
 
 
 def _opened(image: bytes) -> sqlite3.Connection:
-    """A database in memory."""
+    """Open a database in memory, from the bytes of its file."""
     copy = sqlite3.connect(":memory:", isolation_level=None)
     try:
         if not hasattr(copy, "deserialize"):  # left out of some builds
@@ -131,7 +132,7 @@ def _still(target: Path) -> tuple[bytes, bytes | None]:
 
 def _log(target: Path) -> bytes | None:
     try:
-        return Path(f"{target}{files._LOG}").read_bytes()  # noqa: SLF001
+        return Path(f"{target}{files.LOG}").read_bytes()
     except FileNotFoundError:
         return None
 
@@ -170,20 +171,20 @@ def _contents(file: int) -> bytes:
 
 def _of_database(place: str) -> Seen:
     address, name = postgresql._parts(place)  # noqa: SLF001  # the other half of that module
-    connection = postgresql._connect(address, tables=False)  # noqa: SLF001
+    connection = postgresql._connect(address, tables=False)  # noqa: SLF001  # shared
     try:
-        with postgresql._translated(connection), connection.transaction():  # noqa: SLF001
+        with postgresql._translated(connection), connection.transaction():  # noqa: SLF001  # shared
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             there = connection.execute("SELECT to_regclass('discreet_learner')").fetchone()
             query = "SELECT sequence FROM discreet_learner WHERE name = %s AND sequence >= 0"
             found = None if there == (None,) else connection.execute(query, (name,)).fetchone()
             if found is None:
-                raise postgresql._not_there(connection, name, tables=there != (None,))  # noqa: SLF001
+                raise postgresql._not_there(connection, name, tables=there != (None,))  # noqa: SLF001  # shared
             items = connection.execute(
                 "SELECT kind, number, value FROM discreet_item WHERE name = %s", (name,)
             ).fetchall()
-            ledger = postgresql._ledger(connection, name)  # noqa: SLF001
+            ledger = postgresql._ledger(connection, name)  # noqa: SLF001  # shared
     finally:
-        postgresql._dismiss(connection)  # noqa: SLF001
+        postgresql._dismiss(connection)  # noqa: SLF001  # shared
     found_items = [(kind, number, bytes(value)) for kind, number, value in items]
     return Seen(int(found[0]), found_items, ledger, ledger)

@@ -1,4 +1,4 @@
-"""Rows at the door: shape, finiteness and bounds, before anything else sees them.
+"""Checks shape, finiteness and bounds of actions and rewards before anything else uses them.
 
 Formal guarantee: what passes has norm at most ``action_norm`` (to within 1e-14, the rounding of a
 norm) and absolute reward at most ``reward_bound``, so that one row's outer product has the
@@ -37,11 +37,11 @@ _ROUNDING = 1e-14  # how much too long a unit vector may come out in double prec
 _TOLERANCE = 1e-9  # a caller's own arithmetic may have added this much; it is scaled back
 
 
-def checked_choice(on_violation: str) -> OnViolation:
-    """'error' or 'clip'."""
+def checked_on_violation(on_violation: str) -> OnViolation:
+    """The choice, if it is 'error' or 'clip'; ParameterError otherwise."""
     if on_violation not in _CHOICES:
         raise ParameterError("on_violation", f"is {on_violation!r}; give 'error' or 'clip'")
-    return on_violation  # type: ignore[return-value]
+    return on_violation  # type: ignore[return-value]  # one of the two
 
 
 def bounded_actions(problem: Problem, actions: ArrayLike, on_violation: OnViolation) -> _F64:

@@ -1,4 +1,4 @@
-"""Rows at the door."""
+"""What an action and a reward must be to be taken."""
 
 import math
 from fractions import Fraction
@@ -11,12 +11,12 @@ from hypothesis.extra import numpy as arrays
 from scipy.sparse import csr_array
 
 from discreet import Problem
-from discreet.curator.rows import (
+from discreet.curator.bounds import (
     _ROUNDING,
     bounded_actions,
     bounded_reward,
     bounded_sets,
-    checked_choice,
+    checked_on_violation,
     still_bounded,
 )
 from discreet.errors import (
@@ -185,7 +185,7 @@ def test_rewards_are_clipped_on_request(reward: float, kept: float) -> None:
 
 def test_an_unknown_mode_is_refused() -> None:
     with pytest.raises(ParameterError, match="on_violation: is 'ignore'; give 'error' or 'clip'"):
-        checked_choice("ignore")
+        checked_on_violation("ignore")
 
 
 def test_masks_are_named_for_actions_and_for_rewards() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.curator._records import Change, Head, Rows
-from discreet.curator._subjects import Book, place
+from discreet.curator._subjects import Book, arrival_of
 from discreet.curator.growing_ledger import GrowingLedger
 from discreet.curator.store import Store
 from discreet.curator.sums import Position
@@ -16,7 +16,7 @@ from discreet.curator.sums import Position
 _F64 = NDArray[np.float64]
 
 
-class Doubt(NamedTuple):
+class UnconfirmedCommit(NamedTuple):
     """A commit that was begun, and of which it is not known whether it happened."""
 
     after: int
@@ -29,18 +29,18 @@ class Progress(NamedTuple):
 
     Attributes:
         sequence: of the last commit that is known to have happened.
-        doubt: the one that may have happened after it.
+        unconfirmed: the commit that may have happened after it.
         applying: changes that are committed, and not all of them applied.
         queue: changes that are staged, in order.
     """
 
     sequence: int
-    doubt: Doubt | None = None
+    unconfirmed: UnconfirmedCommit | None = None
     applying: tuple[Change, ...] = ()
     queue: tuple[Change, ...] = ()
 
 
-class Tail:
+class StagedState:
     """Where the learner will be when everything staged has been applied.
 
     Attributes:
@@ -80,17 +80,17 @@ class Tail:
         self.erased: set[int] = set()
 
     def count(self, change: Change) -> None:
-        """Go on with the counts of people after a change. To do it again does no harm."""
+        """Take in a change's counts of people. To do it again does no harm."""
         if isinstance(change, Rows):
             self.counts.update(change.counts)
             self.people = max(self.people, change.people)
         elif change.count is not None:
             self.counts[change.count.digest] = change.count.record
-            self.people = max(self.people, place(change.count.record) + 1)
+            self.people = max(self.people, arrival_of(change.count.record) + 1)
         self.over = max(self.over, change.over)
 
     def counted(self, change: Change) -> None:
-        """The counts are applied: only what is staged after them is still to come."""
+        """Drop counts that are applied now, unless a change staged later has newer ones."""
         counts = self.counts
         done = change.counts.items() if isinstance(change, Rows) else (change.count,)
         for digest, record in filter(None, done):
@@ -98,7 +98,7 @@ class Tail:
                 del counts[digest]
 
 
-class Past(NamedTuple):
+class Restored(NamedTuple):
     """What a curator goes on from.
 
     Attributes:
