@@ -6,8 +6,8 @@ from functools import cached_property
 from discreet import accounting
 from discreet.baselines.linear._learner import CENTRAL, MARGIN, REWARDS, ROWS
 from discreet.baselines.linear._ridge import (
+    GrowingRule,
     RidgeRule,
-    checked_growth,
     doubling,
     every,
     moment_std,
@@ -17,7 +17,7 @@ from discreet.privacy import Guarantee, Privacy
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdaCOFUL(RidgeRule):
+class AdaCOFUL(GrowingRule):
     """Optimism in episodes that end when the determinant has doubled; protects rewards.
 
     After AdaC-OFUL of Azize and Basu ("Concentrated differential privacy for bandits",
@@ -34,18 +34,7 @@ class AdaCOFUL(RidgeRule):
     delta). The paper states zero-concentrated privacy; its variance 2/z for L = B = 1 is the same
     noise in other units. The noise's part of the radius is divided by the root of V's smallest
     eigenvalue, as it is, where the paper assumes that this grows with the rounds.
-
-    Attributes:
-        growth: the factor by which the determinant grows in an episode.
     """
-
-    growth: float = 2.0
-    trust = CENTRAL
-
-    def __post_init__(self) -> None:
-        """Check the factor too."""
-        super().__post_init__()
-        object.__setattr__(self, "growth", checked_growth(self.growth))
 
     @property
     def protects(self) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _checks as checks
-from discreet.baselines.linear._learner import checked_target
+from discreet.baselines.linear._learner import CENTRAL, checked_target
 from discreet.errors import ParameterError
 from discreet.kernels import _ridge as kernels
 from discreet.kernels._noise import Noise
@@ -212,9 +212,22 @@ def step(bound: float) -> float:
     return GRID * 2.0 ** math.floor(math.log2(bound))
 
 
-def checked_growth(growth: object) -> float:
-    """A factor by which a determinant may grow until the estimate is renewed."""
-    return checks.within("growth", checks.finite("growth", growth), 1.01, 1e6)
+@dataclass(frozen=True, kw_only=True)
+class GrowingRule(RidgeRule):
+    """A rule that renews its estimate once the determinant of its matrix has grown enough.
+
+    Attributes:
+        growth: the factor by which the determinant grows between two estimates.
+    """
+
+    growth: float = 2.0
+    trust = CENTRAL
+
+    def __post_init__(self) -> None:
+        """Check the factor too."""
+        super().__post_init__()
+        growth = checks.within("growth", checks.finite("growth", self.growth), 1.01, 1e6)
+        object.__setattr__(self, "growth", growth)
 
 
 def moment_std(problem: Problem, mu: float) -> float:

@@ -4,15 +4,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from discreet import accounting
-from discreet.baselines.linear._learner import CENTRAL, MARGIN, ROWS
-from discreet.baselines.linear._ridge import RidgeRule, checked_growth, every
+from discreet.baselines.linear._learner import MARGIN, ROWS
+from discreet.baselines.linear._ridge import GrowingRule, every
 from discreet.kernels import _ridge as kernels
 from discreet.privacy import Guarantee
 from discreet.problem import tree_depth
 
 
 @dataclass(frozen=True, kw_only=True)
-class RareSwitching(RidgeRule):
+class RareSwitching(GrowingRule):
     """LinUCB on a Gaussian tree that renews its estimate when the determinant has doubled.
 
     The tree is Shariff and Sheffet's (NeurIPS 2018); rare switching is of Abbasi-Yadkori, Pal and
@@ -29,18 +29,7 @@ class RareSwitching(RidgeRule):
     What is ours: the deviations are the least that the exact Gaussian curve allows, with one for
     the Gram matrix and one for the moment, and the bound on the noise's norm is the tail of its
     largest eigenvalue instead of 4 sqrt(d) + 2 ln(2n/alpha). The tree is in its covering form.
-
-    Attributes:
-        growth: the factor by which the determinant grows between two estimates.
     """
-
-    growth: float = 2.0
-    trust = CENTRAL
-
-    def __post_init__(self) -> None:
-        """Check the factor too."""
-        super().__post_init__()
-        object.__setattr__(self, "growth", checked_growth(self.growth))
 
     @property
     def protects(self) -> str:
