@@ -1,4 +1,4 @@
-"""Where a condition turns, to the last bit, and how much is added for rounding."""
+"""Bisection to the last bit for conditions that turn once, and rounding up."""
 
 import math
 from collections.abc import Callable

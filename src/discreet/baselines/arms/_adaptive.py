@@ -43,7 +43,7 @@ class AdaptiveEpisodes(PhasedRule):
 
     @property
     def compiled(self) -> kernels.Rule:
-        """The same for the kernels."""
+        """The rule as arguments of the compiled kernels."""
         return kernels.Rule(
             chooses=kernels.SHIFTED_KL if self.divergence else kernels.OPTIMISTIC,
             epsilon=self.epsilon,

@@ -62,7 +62,7 @@ class DivergenceIndex(PhasedRule):
 
     @property
     def compiled(self) -> kernels.Rule:
-        """The same for the kernels."""
+        """The rule as arguments of the compiled kernels."""
         return kernels.Rule(
             chooses=kernels.MINIMUM if self.minimum else kernels.DIVERGENCE,
             epsilon=self._epsilon(),

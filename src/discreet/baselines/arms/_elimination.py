@@ -47,7 +47,7 @@ class Elimination(ArmSettings):
 
     @property
     def compiled(self) -> kernels.Rule:
-        """The same for the kernels."""
+        """The rule as arguments of the compiled kernels."""
         return kernels.Rule(
             epsilon=math.inf if self.epsilon is None else self.epsilon,
             failure_prob=float(self.failure_prob or 0.0),

@@ -34,7 +34,7 @@ class LazyBatches(PhasedRule):
 
     @property
     def compiled(self) -> kernels.Rule:
-        """The same for the kernels."""
+        """The rule as arguments of the compiled kernels."""
         return kernels.Rule(
             chooses=kernels.THOMPSON if self.sampling else kernels.OPTIMISTIC,
             epsilon=self.epsilon,

@@ -45,7 +45,7 @@ class PhasedRule(ArmSettings):
 
     @property
     def compiled(self) -> kernels.Rule:
-        """The same for the kernels."""
+        """The rule as arguments of the compiled kernels."""
         raise NotImplementedError
 
     def _why(self) -> str:

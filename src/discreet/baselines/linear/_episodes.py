@@ -57,7 +57,7 @@ class AdaCOFUL(GrowingRule):
 
     @cached_property
     def compiled(self) -> kernels.RidgeSpec:
-        """The same for the kernels."""
+        """The rule as arguments of the compiled kernels."""
         return self._spec(
             kind=kernels.BATCHES,
             gram_std=0.0,
@@ -116,7 +116,7 @@ class BatchedThompson(RidgeRule):
 
     @cached_property
     def compiled(self) -> kernels.RidgeSpec:
-        """The same for the kernels."""
+        """The rule as arguments of the compiled kernels."""
         gram, moment = self.noise_stds
         return self._spec(
             kind=kernels.BATCHES,

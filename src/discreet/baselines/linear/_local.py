@@ -59,7 +59,7 @@ class LocalLinUCB(RidgeRule):
 
     @cached_property
     def compiled(self) -> kernels.RidgeSpec:
-        """The same for the kernels."""
+        """The rule as arguments of the compiled kernels."""
         gram, moment = self.noise_stds
         return self._spec(
             kind=kernels.ROWS,
@@ -150,7 +150,7 @@ class ShuffleLinUCB(RidgeRule):
 
     @cached_property
     def compiled(self) -> kernels.RidgeSpec:
-        """The same for the kernels."""
+        """The rule as arguments of the compiled kernels."""
         gram, moment = self.noise_stds
         return self._spec(
             kind=kernels.ROWS,

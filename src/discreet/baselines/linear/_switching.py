@@ -61,7 +61,7 @@ class RareSwitching(GrowingRule):
 
     @cached_property
     def compiled(self) -> kernels.RidgeSpec:
-        """The same for the kernels."""
+        """The rule as arguments of the compiled kernels."""
         gram, moment = self.noise_stds
         return self._spec(
             kind=kernels.TREE,
