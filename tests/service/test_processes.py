@@ -79,6 +79,48 @@ def test_sigterm_ends_it_with_0_after_everything_acknowledged_is_written(tmp_pat
     assert process.returncode == 0
 
 
+def test_a_folder_that_is_served_is_served_by_no_second_process_but_may_have_a_reserve(
+    tmp_path: Path,
+) -> None:
+    port, data = free_port(), tmp_path / "data"
+    first = start(data, port)
+    until_ready(port, first)
+    second = start(data, free_port())
+    said = second.communicate(timeout=120)[1]
+    assert second.returncode == 2
+    assert len(said.strip().splitlines()) == 1
+    assert "served by another process; stop it first, or start rankers with --role ranker" in said
+    reserve = start(data, free_port(), "--role", "writer")
+    ask(port, "/v1/bandits", {"name": "b", "epsilon": 1, "delta": 1e-6, "horizon": None,
+                              "reward": {"wait_seconds": 0}})  # fmt: skip
+    first.kill()  # its writer ends by itself, and the reserve is the writer
+    first.communicate()
+    ranker = start(data, port, "--role", "ranker")
+    until_ready(port, ranker)
+    ask(port, "/v1/bandits/b/rank", {"actions": [{"id": "a"}]})
+    end = time.monotonic() + 60.0
+    while ask(port, "/v1/bandits/b")["closed"] < 1:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    for process in (ranker, reserve):
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=120)
+        assert process.returncode == 0
+
+
+def test_a_folder_that_a_writer_works_on_is_served_by_rankers_alone(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    writer = start(data, free_port(), "--role", "writer")
+    while not (data / "service.sqlite.writer").exists():
+        time.sleep(0.01)
+    second = start(data, free_port())
+    assert "served by another process" in second.communicate(timeout=120)[1]
+    assert second.returncode == 2
+    writer.send_signal(signal.SIGTERM)
+    assert writer.communicate(timeout=120) is not None
+    assert writer.returncode == 0
+
+
 @pytest.mark.parametrize("role", ["all", "ranker", "writer"])
 def test_sigterm_during_the_start_ends_it_with_0(tmp_path: Path, role: str) -> None:
     process = start(tmp_path / "data", free_port(), "--role", role)
