@@ -1,6 +1,7 @@
 """One event, one row, in event order, at its deadline: whatever came, and whenever."""
 
 import asyncio
+import sqlite3
 import threading
 import time
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from discreet import Release
+from discreet.curator._records import ROW
 from discreet.errors import StoreError
 from discreet.service import _events as events
 from discreet.service._bodies import Erased
@@ -208,6 +210,45 @@ def test_payloads_are_removed_once_they_are_learned_from(any_service: Service) -
     service.settle()
     assert connection.execute(count) == [(0,)]
     connection.close()
+
+
+@pytest.mark.parametrize("when", ["quiet", "finished", "busy"])
+def test_rows_of_a_release_are_soon_on_the_disk_as_sums_alone(
+    service: Service, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    for name in ("_QUIET", "_SUMS", "_TIDY"):
+        monkeypatch.setattr(f"discreet.service._joiner.{name}", 1e9)
+    service.make(horizon=35 if when == "finished" else None)
+    service.settle()
+    seen = rows_of(service, monkeypatch)
+    for number in range(35):
+        service.rank(event_id=f"e{number}", context={"age": 77})
+    service.rewards(*((f"e{number}", 0.123456789) for number in range(35)))
+    service.pass_time(11)
+    if when == "finished":
+        service.settle()
+    else:
+        service.settle()
+        assert stored_rows(service)
+        limit = {"quiet": "_QUIET", "busy": "_SUMS"}[when]
+        monkeypatch.setattr(f"discreet.service._joiner.{limit}", 0.0)
+        service.settle()
+    released = service.learner().release.rows
+    assert released > 0
+    assert min(stored_rows(service), default=released + 1) > released
+    assert len(seen) == 35
+
+
+def stored_rows(service: Service) -> list[int]:
+    """The numbers of the rows that a learner's file has one by one."""
+    (place,) = (file.with_suffix("") for file in service.folder.glob("learners/*.ledger"))
+    connection = sqlite3.connect(place.as_uri() + "?mode=ro", uri=True)
+    try:
+        return [
+            row[0] for row in connection.execute("SELECT number FROM item WHERE kind = ?", (ROW,))
+        ]
+    finally:
+        connection.close()
 
 
 def test_releases_are_published_one_by_one_and_agree_with_the_ledger(
