@@ -215,6 +215,44 @@ def test_options_count_before_the_environment_and_that_before_the_file(tmp_path:
     assert found == ("from-file", 2, "127.0.0.9", 7, True)
 
 
+def test_an_empty_variable_counts_as_none(tmp_path: Path) -> None:
+    names = [name.upper() for name in Configuration.__struct_fields__]
+    environment = dict.fromkeys((f"DISCREET_{name}" for name in names), "")
+    made = configuration({"data": str(tmp_path)}, environment=environment | {"DISCREET_HOST": " "})
+    assert made == Configuration(data=str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("host", ""),
+        ("host", " "),
+        ("data", ""),
+        ("data", "/"),
+        ("data", "x/../../../../../../../../../../../../../../.."),
+        ("witness", ""),
+        ("witness", "/"),
+        ("requests_per_second", float("nan")),
+        ("requests_per_second", -1.0),
+        ("requests_per_second", float("inf")),
+        ("wrong_keys_per_second", float("nan")),
+        ("body_seconds", float("nan")),
+        ("body_seconds", 0.0),
+        ("body_seconds", float("inf")),
+    ],
+)
+def test_what_would_mean_something_else_than_it_says_is_refused(name: str, value: object) -> None:
+    with pytest.raises(ParameterError, match=name):
+        configuration({"data": "x"} | {name: value}, environment={})
+
+
+@pytest.mark.parametrize("data", ["/var/data/x/..", "/var/data/.", "/var/./lib/../data/"])
+def test_the_witness_is_not_in_the_data_however_that_is_spelled(data: str) -> None:
+    made = Configuration(data=data)
+    assert made.folder == Path("/var/data")
+    assert made.witness_folder == Path("/var/data.witness")
+
+
 @pytest.mark.parametrize(
     "content", ["port = 'x'", "nonsense = 1", "port = [", "largest_body = 0", "data = 3"]
 )
