@@ -238,6 +238,11 @@ def test_the_card_states_the_promise_and_what_the_joiner_adds(service: Service) 
     assert card["epsilon"] == 50.0
     assert "whether and when a reward came is protected" in card["joiner"]
     assert "now the wait is 10 seconds, and the default is 0." in card["joiner"]
+    assert card["learner"] is None  # the writer has not made it yet
+    service.settle()
+    card = service.get("/v1/bandits/news/card").json()
+    assert card["learner"] == service.get("/v1/bandits/news/ledger").json()["learner"]
+    assert card["learner"] == service.learner().ledger.learner
 
 
 @pytest.mark.parametrize(

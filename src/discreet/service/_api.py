@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from discreet.errors import BrokenLedgerError
 from discreet.service import _openapi
 from discreet.service._bodies import BanditSpec, KeyRequest, RankRequest, Rewards, ServiceError
 from discreet.service._cards import ledger_summary
@@ -109,7 +108,7 @@ class _Digest(msgspec.Struct):
 @endpoint("read")
 async def card(core: Core, request: Request) -> Response:
     """The privacy card."""
-    return _tagged(request, core.card(request.path_params["bandit"]))
+    return _tagged(request, await core.card(request.path_params["bandit"]))
 
 
 @endpoint("read")
@@ -118,10 +117,7 @@ async def ledger(core: Core, request: Request) -> Response:
     lines = await core.ledger_lines(request.path_params["bandit"])
     if request.query_params.get("format") == "lines":
         return Response(lines, 200, media_type="application/jsonl")
-    try:
-        return _tagged(request, await asyncio.to_thread(ledger_summary, lines))
-    except BrokenLedgerError as error:
-        raise ServiceError(503, "BrokenLedger", str(error)) from None
+    return _tagged(request, await asyncio.to_thread(ledger_summary, lines))
 
 
 def _tagged(request: Request, value: object) -> Response:

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from discreet.errors import StoreError
+from discreet.errors import BrokenLedgerError, StoreError
 from discreet.service._bodies import (
     ErrorAnswer,
     ErrorBody,
@@ -55,6 +55,8 @@ def refused(error: Exception) -> ServiceError:
         return ServiceError(
             503, "StoreUnavailable", "The database does not answer now; try again in a moment."
         )
+    if isinstance(error, BrokenLedgerError):
+        return ServiceError(503, "BrokenLedger", str(error))
     if isinstance(error, HTTPException):
         code = _CODES.get(error.status_code, "BadRequest")
         return ServiceError(error.status_code, code, f"{error.detail}.")
