@@ -350,6 +350,59 @@ def test_rewards_have_a_verdict_each(any_service: Service) -> None:
     ]  # fmt: skip
 
 
+def test_what_is_wrong_with_one_reward_is_the_verdict_of_that_one_alone(
+    any_service: Service,
+) -> None:
+    any_service.make()
+    any_service.rank(event_id="e1")
+    body = [
+        {"event_id": "a b", "value": 1},
+        {"event_id": "e1", "value": "1"},
+        {"event_id": "e1"},
+        {"event_id": "e1", "value": 1, "more": 2},
+        {"event_id": 7, "value": 1},
+        {"event_id": "e1", "value": None},
+        {"event_id": "none", "value": 1},
+        {},
+        {"event_id": "e1", "value": 1},
+    ]
+    found = any_service.post("/v1/bandits/news/rewards", body)
+    assert found.status_code == 207
+    assert [(one["event_id"], one["status"], one["verdict"]) for one in found.json()] == [
+        ("", 400, "invalid"), ("e1", 400, "invalid"), ("e1", 400, "invalid"),
+        ("e1", 400, "invalid"), ("", 400, "invalid"), ("e1", 400, "invalid"),
+        ("none", 404, "unknown"), ("", 400, "invalid"), ("e1", 204, "accepted"),
+    ]  # fmt: skip
+    none = any_service.post("/v1/bandits/news/rewards", [])
+    assert (none.status_code, none.json()) == (207, [])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{}", b'{"event_id": "e1", "value": 1}', b"[null]", b"[[]]", b'["e1"]',
+        b'[{"event_id": "e1", "value": NaN}]', b'[{"event_id": "\xff", "value": 1}]', b"[{}",
+        b"[" + b"[" * 5000 + b"]" * 5001, b'[{"event_id": "e1", "value": "x"}' + b", {}" * 10_000
+        + b"]",
+    ],
+)  # fmt: skip
+def test_what_is_no_list_of_objects_is_refused_as_a_whole(service: Service, body: bytes) -> None:
+    service.make()
+    service.rank(event_id="e1")
+    found = service.request("POST", "/v1/bandits/news/rewards", content=body)
+    assert (found.status_code, found.json()["error"]["code"]) == (400, "BadRequest")
+    assert service.rewards(("e1", 1.0))[0]["verdict"] == "accepted"
+
+
+def test_a_null_is_as_if_the_field_were_left_out(service: Service) -> None:
+    service.make()
+    names = ("context", "exclude", "subject", "defer")
+    first = service.rank(event_id="e1", **dict.fromkeys(names))
+    assert first.status_code == 201
+    assert service.rank(event_id="e1").json() == first.json()
+    assert service.rank(event_id="e1", defer=False).json() == first.json()
+
+
 def test_unknown_places_and_methods_are_refused_in_the_same_words(service: Service) -> None:
     service.make()
     for method, path, status in [

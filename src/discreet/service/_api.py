@@ -10,7 +10,14 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from discreet.service import _openapi
-from discreet.service._bodies import BanditSpec, KeyRequest, RankRequest, Rewards, ServiceError
+from discreet.service._bodies import (
+    BanditSpec,
+    KeyRequest,
+    RankRequest,
+    Reward,
+    ServiceError,
+    read_rewards,
+)
 from discreet.service._cards import ledger_summary
 from discreet.service._core import Core
 from discreet.service._http import (
@@ -26,10 +33,9 @@ from discreet.service._http import (
 )
 from discreet.service._keys import Key
 
-_rank = msgspec.json.Decoder(RankRequest)
-_rewards: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Rewards)
-_bandit = msgspec.json.Decoder(BanditSpec)
-_key = msgspec.json.Decoder(KeyRequest)
+_rank = msgspec.json.Decoder(RankRequest).decode
+_bandit = msgspec.json.Decoder(BanditSpec).decode
+_key = msgspec.json.Decoder(KeyRequest).decode
 
 
 @endpoint("rank")
@@ -42,9 +48,12 @@ async def rank(core: Core, request: Request) -> Response:
 
 @endpoint("reward")
 async def rewards(core: Core, request: Request) -> Response:
-    """Take in rewards."""
-    given = await decoded(request, _rewards)
-    return answer(await core.rewards(request.path_params["bandit"], given), 207)
+    """Take in rewards; a verdict for each item, in order, whatever is wrong with others."""
+    given = await decoded(request, read_rewards)
+    sound = [one for one in given if isinstance(one, Reward)]
+    verdicts = iter(await core.rewards(request.path_params["bandit"], sound))
+    found = [next(verdicts) if isinstance(one, Reward) else one for one in given]
+    return answer(found, 207)
 
 
 @endpoint("rank")

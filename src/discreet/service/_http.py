@@ -90,11 +90,16 @@ async def body_of(request: Request) -> bytes:
     return b"".join(parts)
 
 
-async def decoded(request: Request, decoder: "msgspec.json.Decoder[T]") -> T:
-    """The body as what it should be. Messages name fields, never values."""
+async def decoded(request: Request, decode: Callable[[bytes], T]) -> T:
+    """The body as what it should be. Messages name fields, never values.
+
+    Args:
+        request: with a body.
+        decode: reads JSON; msgspec's errors become refusals.
+    """
     content = await body_of(request)
     try:
-        return decoder.decode(content)
+        return decode(content)
     except msgspec.ValidationError as error:
         raise ServiceError(400, "BadRequest", f"{error}.") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -71,9 +71,9 @@ _NOT_SUPPORTED = (
 )
 _ANY = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 _HEADERS = frozenset({"retry-after", "www-authenticate"})  # of refusals
-_RANK = msgspec.json.Decoder(RankBody)
-_REWARD = msgspec.json.Decoder(RewardBody)
-_CONFIGURATION = msgspec.json.Decoder(ConfigurationBody)
+_RANK = msgspec.json.Decoder(RankBody).decode
+_REWARD = msgspec.json.Decoder(RewardBody).decode
+_CONFIGURATION = msgspec.json.Decoder(ConfigurationBody).decode
 
 
 def routes(core: Core) -> list[BaseRoute]:
