@@ -341,6 +341,20 @@ def test_too_many_requests_are_refused(tmp_path: Path) -> None:
         service.close()
 
 
+def test_the_administrators_key_cannot_be_guessed_faster_than_wrong_keys_are_answered(
+    tmp_path: Path,
+) -> None:
+    service = Service(tmp_path / "service.sqlite", tmp_path, wrong_keys_per_second=1e-6)
+    try:
+        made = service.post("/v1/keys", {"name": "k", "scopes": ["read"]}).json()["key"]
+        assert service.get("/v1/bandits", key="a guess").status_code == 401
+        wrong, right = (service.get("/v1/bandits", key=key) for key in ("another", ADMIN))
+        assert (right.status_code, right.json()) == (429, wrong.json())
+        assert service.get("/v1/bandits", key=made).status_code == 200  # it has 256 random bits
+    finally:
+        service.close()
+
+
 def test_rewards_have_a_verdict_each(any_service: Service) -> None:
     any_service.make()
     any_service.rank(event_id="e1")
