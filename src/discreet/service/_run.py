@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet.errors import BackendError, ParameterError, StoreError
 from discreet.service import _logging
+from discreet.service._address import RefusedError, named
 from discreet.service._configuration import Configuration, administrator_of, secret_of
 from discreet.service._database import Database
 from discreet.service._lease import Locked
@@ -110,15 +111,28 @@ def _has_parent() -> bool:
 
 
 def _once_it_answers(make: Callable[[], T], configuration: Configuration) -> T:
-    """What is made with a database that may come up later than this process does."""
-    deadline = time.monotonic() + (_START if configuration.database else 0.0)
+    """What is made with a database that may come up later than this process does.
+
+    Raises:
+        StoreError: it did not come up, or it does not let this client in.
+    """
+    place = configuration.database
+    if place is None:
+        return make()
+    deadline, said = time.monotonic() + _START, ""
     while True:
         try:
             return make()
+        except RefusedError as error:
+            raise StoreError("database", f"{named(place)}: {error.why}") from None
         except StoreError as error:
             if time.monotonic() > deadline:
-                raise
-            _log.warning("database", extra={"reason": str(error)})
+                raise StoreError(
+                    "database", f"{named(place)}: did not answer for {_START:g} seconds"
+                ) from None
+            if said != str(error):
+                said = str(error)
+                _log.warning("database", extra={"reason": said, "at_start": named(place)})
             time.sleep(_AGAIN)
 
 

@@ -79,6 +79,7 @@ class Writer:
 
     def run(self, stop: threading.Event) -> None:
         """Give every bandit its turn until somebody says stop."""
+        said = ""
         while not stop.is_set():
             pause = _RETRY
             try:
@@ -88,8 +89,11 @@ class Writer:
                     pause = 0.0 if busy else _IDLE
                 else:
                     pause = _RESERVE
+                said = ""
             except StoreError as error:
-                _log.warning("database", extra={"reason": str(error)})
+                if said != str(error):
+                    said = str(error)
+                    _log.warning("database", extra={"reason": said})
             stop.wait(pause)
         self.close()
 
