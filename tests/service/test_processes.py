@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import ParameterError
+from discreet.service._certificate import require_certificate
 from discreet.service._configuration import Configuration, configuration
 from discreet.service._run import _inherited, _writer_command
 
@@ -187,6 +188,8 @@ def test_without_a_key_one_is_made_and_printed_once(tmp_path: Path) -> None:
         ["--data", "DIR", "--role", "king"],
         ["--database", "mysql://x"],
         ["--data", "DIR", "--tls-key", "x"],
+        ["--data", "DIR", "--tls-key", "/no/key", "--tls-certificate", "/etc/hostname"],
+        ["--data", "DIR", "--tls-key", "/etc/hostname", "--tls-certificate", "/etc/hostname"],
         ["--data", "DIR", "--config", "missing.toml"],
         ["--data", "DIR", "--role", "writer", "--demo"],
         ["--data", "DIR", "--host", "203.0.113.1", "--port", "1"],
@@ -204,6 +207,19 @@ def test_a_start_that_cannot_be_is_one_line_and_exit_code_2(
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1
     assert done.stdout == ""
+
+
+def test_a_certificate_that_cannot_be_served_with_is_named(tmp_path: Path) -> None:
+    files = {name: tmp_path / f"{name}.pem" for name in ("tls_certificate", "tls_key")}
+    files["tls_key"].write_text("no key")
+    made = Configuration(data="x", **{name: str(file) for name, file in files.items()})
+    for content, said in ((None, "cannot be read: No such file"), ("nothing", "PEM files that")):
+        if content is not None:
+            files["tls_certificate"].write_text(content)
+        with pytest.raises(ParameterError, match=said) as caught:
+            require_certificate(made)
+        assert str(files["tls_certificate"]) in str(caught.value)
+        assert "tls_certificate" in str(caught.value)
 
 
 def test_options_count_before_the_environment_and_that_before_the_file(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from discreet.errors import BackendError, ParameterError, StoreError
 from discreet.service import _logging
 from discreet.service._address import RefusedError, named
+from discreet.service._certificate import require_certificate
 from discreet.service._configuration import Configuration, administrator_of, secret_of
 from discreet.service._database import Database
 from discreet.service._lease import Locked
@@ -48,11 +49,13 @@ def serve(configuration: Configuration) -> int:
 
     Raises:
         BackendError: the extra ``discreet[serve]`` is not installed.
-        ParameterError: the port is taken, or a folder cannot be used.
+        ParameterError: the port is taken, or a folder or a certificate cannot be used.
     """
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end_at_once)  # nothing was promised to anybody yet
     _require_packages()
+    if configuration.role != "writer":
+        require_certificate(configuration)
     _logging.start(configuration.log_level)
     _prepare_folder(configuration.folder)
     database = _once_it_answers(
