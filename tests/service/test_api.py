@@ -292,6 +292,7 @@ def test_two_bandits_cannot_have_one_name(service: Service) -> None:
 
 
 SECRET = "a-very-private-value"
+OLD = "/bandits/news/personalizer/v1.0"
 
 
 @pytest.mark.parametrize(
@@ -430,6 +431,69 @@ def test_unknown_places_and_methods_are_refused_in_the_same_words(service: Servi
         found = service.request(method, path, json=body)
         assert found.status_code == status, path
         assert set(found.json()["error"]) >= {"code", "message"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/v1/bandits", "GET, HEAD, POST"),
+        ("GET", "/v1/bandits/news/rank", "POST"),
+        ("POST", "/healthz", "GET, HEAD"),
+        ("POST", "/v1/keys/x", "DELETE"),
+        ("POST", f"{OLD}/configurations/service", "GET, HEAD, PATCH, PUT"),
+    ],
+)  # fmt: skip
+def test_a_method_that_is_not_allowed_is_answered_with_those_that_are(
+    service: Service, method: str, path: str, allowed: str
+) -> None:
+    found = service.request(method, path)
+    assert (found.status_code, found.headers["allow"]) == (405, allowed)
+    assert found.json()["error"]["code"] == "MethodNotAllowed"
+
+
+@pytest.mark.parametrize(
+    "path", ["/nowhere", "/configurations", "/events/e1", "/rank/", "/status?x=1"]
+)
+@pytest.mark.parametrize("version", ["v1.0", "v2.0"])
+def test_what_personalizer_does_not_have_is_refused_in_its_words(
+    service: Service, path: str, version: str
+) -> None:
+    found = service.get(f"/bandits/news/personalizer/{version}{path}")
+    assert found.status_code == 404
+    assert found.json()["error"]["code"] == "ResourceNotFound"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("rewardWaitTime", "P31D"), ("rewardWaitTime", "P5W"), ("defaultReward", 1.5),
+     ("defaultReward", -0.5)],
+)  # fmt: skip
+def test_a_setting_of_personalizer_that_cannot_be_is_named_as_it_was_sent(
+    service: Service, name: str, value: object
+) -> None:
+    service.make()
+    place = f"{OLD}/configurations/service"
+    before = service.get(place).json()
+    found = service.request("PUT", place, json={name: value})
+    error = found.json()["error"]
+    assert (found.status_code, error["code"], error["target"]) == (400, "BadRequest", name)
+    assert error["message"].startswith(f"{name} must be from ")
+    assert error["message"].endswith(".")
+    assert service.get(place).json() == before
+
+
+@pytest.mark.parametrize("path", ["releases/latest", "releases/0", "card", "ledger"])
+def test_what_a_client_has_already_is_not_sent_again(service: Service, path: str) -> None:
+    service.make()
+    first = service.get(f"/v1/bandits/news/{path}")
+    tag = first.headers["etag"]
+    for given, status in [
+        (tag, 304), (f"W/{tag}", 304), ("*", 304), (f'"x", {tag}', 304), ('"x"', 200),
+        (tag.strip('"'), 200), (f'"x{tag[1:]}', 200), ("", 200),
+    ]:  # fmt: skip
+        found = service.get(f"/v1/bandits/news/{path}", headers={"If-None-Match": given})
+        assert (found.status_code, found.headers["etag"]) == (status, tag), given
+        assert (found.content == b"") == (status == 304)
 
 
 def test_health_and_metrics_need_no_key_and_show_counts_only(service: Service) -> None:

@@ -228,7 +228,7 @@ def _changed(document: bytes, changes: dict[str, Any]) -> BanditSpec:
     try:
         full = msgspec.convert(changed, BanditSpec)
     except msgspec.ValidationError as error:
-        raise ServiceError(400, "BadRequest", str(error)) from None
+        raise ServiceError(400, "BadRequest", f"{error}.") from None
     if not full.reward.low <= full.reward.default <= full.reward.high:
         raise ServiceError(400, "BadRequest", "default must be from low to high.")
     return full
