@@ -29,6 +29,7 @@ from discreet.service._http import (
     endpoint,
     event_of,
     ranked,
+    unchanged,
     who,
 )
 from discreet.service._keys import Key
@@ -105,7 +106,7 @@ async def one_release(core: Core, request: Request) -> Response:
     digest = msgspec.json.decode(document, type=_Digest).digest
     lasting = "private, max-age=31536000, immutable" if number is not None else "no-cache"
     headers = {"ETag": f'"{digest}"', "Cache-Control": lasting}
-    if digest in request.headers.get("if-none-match", ""):
+    if unchanged(request, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     return Response(document, 200, headers, "application/json")
 
@@ -134,7 +135,7 @@ def _tagged(request: Request, value: object) -> Response:
     content = encode(value)
     tag = f'"{uuid.uuid5(uuid.NAMESPACE_OID, content.hex()).hex}"'
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
-    if tag in request.headers.get("if-none-match", ""):
+    if unchanged(request, tag):
         return Response(status_code=304, headers=headers)
     return Response(content, 200, headers, "application/json")
 

@@ -64,6 +64,17 @@ def refused(error: Exception) -> ServiceError:
     return ServiceError(500, "InternalError", "Something went wrong here; it was logged.")
 
 
+def unchanged(request: Request, tag: str) -> bool:
+    """Whether the client has it already: it names the tag, or says that any will do.
+
+    Args:
+        request: perhaps with ``If-None-Match``.
+        tag: of what there is now, in its quotes.
+    """
+    given = ",".join(request.headers.getlist("if-none-match")).split(",")
+    return bool({"*", tag} & {one.strip().removeprefix("W/") for one in given})
+
+
 async def body_of(request: Request) -> bytes:
     """The whole body, if it is not too long and does not take too long to arrive."""
     limits = request.app.state.configuration
