@@ -11,6 +11,7 @@ import pytest
 import discreet
 from discreet.release.ledger import Ledger
 from discreet.service._api import ROUTES
+from discreet.service._bodies import Health
 from service.serving import ADMIN, Service
 
 
@@ -517,7 +518,21 @@ def test_the_description_names_every_route(service: Service) -> None:
     described = service.get("/openapi.json", key=None).json()
     assert described["openapi"] == "3.1.0"
     paths = {route.path.replace(":path", "") for route in ROUTES}  # type: ignore[attr-defined]
-    assert paths - set(described["paths"]) == {"/metrics", "/openapi.json"}
+    assert paths == set(described["paths"])
+    assert "personalizer" in described["info"]["description"]
+
+
+def test_the_description_says_what_is_answered(service: Service) -> None:
+    paths = service.get("/openapi.json", key=None).json()["paths"]
+    for name in ("card", "ledger", "releases/{number}"):
+        assert "content" not in paths[f"/v1/bandits/{{bandit}}/{name}"]["get"]["responses"]["304"]
+    answers = paths["/readyz"]["get"]["responses"]
+    assert answers["200"]["content"] == answers["503"]["content"]
+    assert service.get("/readyz", key=None).json().keys() == set(Health.__struct_fields__)
+    lines = paths["/v1/bandits/{bandit}/ledger"]["get"]
+    assert lines["parameters"][0]["name"] == "format"
+    assert "application/jsonl" in lines["responses"]["200"]["content"]
+    assert "text/plain" in paths["/metrics"]["get"]["responses"]["200"]["content"]
 
 
 def test_rankers_import_no_curator() -> None:

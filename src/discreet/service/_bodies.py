@@ -194,6 +194,22 @@ class Erased(Struct, frozen=True, kw_only=True):
     released: int | None
 
 
+class Health(Struct, frozen=True, kw_only=True):
+    """Whether a process can decide, and what is stale.
+
+    Attributes:
+        ready: whether it can decide; the status is 503 if not.
+        database: 'ok', or what is wrong with it.
+        writer: 'ok', or what is wrong with it; rankers go on without one.
+        bandits: those that do not run, by name: 'rewound' or 'failed'.
+    """
+
+    ready: bool
+    database: str
+    writer: str
+    bandits: dict[str, str]
+
+
 class KeyRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A key to be made.
 
