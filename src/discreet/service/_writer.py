@@ -123,10 +123,10 @@ class Writer:
             self._leads = leads
             _log.info("works" if leads else "waits as a reserve: another process is the writer")
         if not leads:
-            self._release_all()
+            self._let_go_of_all()
         return leads
 
-    def _release_all(self) -> None:
+    def _let_go_of_all(self) -> None:
         for joiner in self._joiners.values():
             joiner.close()
         for held in (self._joiners, self._after, self._said):
@@ -279,7 +279,7 @@ class Writer:
 
     def close(self) -> None:
         """Give up all learners, then the lease and the connection."""
-        self._release_all()
+        self._let_go_of_all()
         self._lease.close()
         with contextlib.suppress(StoreError):
             self._connection.wipe()
