@@ -134,7 +134,10 @@ def _schema(name: str, schema: dict[str, Any]) -> str:
 
 
 def _body(content: dict[str, Any]) -> str:
-    return _type(content["content"]["application/json"]["schema"])
+    return " or ".join(
+        _type(one["schema"]) if kind == "application/json" else f"text (`{kind}`)"
+        for kind, one in content["content"].items()
+    )
 
 
 def _operation(path: str, method: str, operation: dict[str, Any]) -> str:
@@ -149,7 +152,8 @@ def _operation(path: str, method: str, operation: dict[str, Any]) -> str:
             refused.append(status)
         else:
             rows.append((status, _body(answer) if "content" in answer else "no body"))
-    rows.append((", ".join(refused), "refused: [ErrorAnswer](#erroranswer)"))
+    if refused:
+        rows.append((", ".join(refused), "refused: [ErrorAnswer](#erroranswer)"))
     parts.append(_table(("status", "answer"), rows))
     return "\n\n".join(parts)
 

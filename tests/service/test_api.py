@@ -11,6 +11,7 @@ import pytest
 import discreet
 from discreet.release.ledger import Ledger
 from discreet.service._api import ROUTES
+from discreet.service._bodies import Health
 from service.serving import ADMIN, Service
 
 
@@ -238,6 +239,11 @@ def test_the_card_states_the_promise_and_what_the_joiner_adds(service: Service) 
     assert card["epsilon"] == 50.0
     assert "whether and when a reward came is protected" in card["joiner"]
     assert "now the wait is 10 seconds, and the default is 0." in card["joiner"]
+    assert card["learner"] is None  # the writer has not made it yet
+    service.settle()
+    card = service.get("/v1/bandits/news/card").json()
+    assert card["learner"] == service.get("/v1/bandits/news/ledger").json()["learner"]
+    assert card["learner"] == service.learner().ledger.learner
 
 
 @pytest.mark.parametrize(
@@ -287,6 +293,7 @@ def test_two_bandits_cannot_have_one_name(service: Service) -> None:
 
 
 SECRET = "a-very-private-value"
+OLD = "/bandits/news/personalizer/v1.0"
 
 
 @pytest.mark.parametrize(
@@ -336,6 +343,20 @@ def test_too_many_requests_are_refused(tmp_path: Path) -> None:
         service.close()
 
 
+def test_the_administrators_key_cannot_be_guessed_faster_than_wrong_keys_are_answered(
+    tmp_path: Path,
+) -> None:
+    service = Service(tmp_path / "service.sqlite", tmp_path, wrong_keys_per_second=1e-6)
+    try:
+        made = service.post("/v1/keys", {"name": "k", "scopes": ["read"]}).json()["key"]
+        assert service.get("/v1/bandits", key="a guess").status_code == 401
+        wrong, right = (service.get("/v1/bandits", key=key) for key in ("another", ADMIN))
+        assert (right.status_code, right.json()) == (429, wrong.json())
+        assert service.get("/v1/bandits", key=made).status_code == 200  # it has 256 random bits
+    finally:
+        service.close()
+
+
 def test_rewards_have_a_verdict_each(any_service: Service) -> None:
     any_service.make()
     any_service.rank(event_id="e1")
@@ -343,6 +364,59 @@ def test_rewards_have_a_verdict_each(any_service: Service) -> None:
     assert [(one["status"], one["verdict"]) for one in found] == [
         (204, "accepted"), (204, "duplicate"), (400, "invalid"), (404, "unknown"),
     ]  # fmt: skip
+
+
+def test_what_is_wrong_with_one_reward_is_the_verdict_of_that_one_alone(
+    any_service: Service,
+) -> None:
+    any_service.make()
+    any_service.rank(event_id="e1")
+    body = [
+        {"event_id": "a b", "value": 1},
+        {"event_id": "e1", "value": "1"},
+        {"event_id": "e1"},
+        {"event_id": "e1", "value": 1, "more": 2},
+        {"event_id": 7, "value": 1},
+        {"event_id": "e1", "value": None},
+        {"event_id": "none", "value": 1},
+        {},
+        {"event_id": "e1", "value": 1},
+    ]
+    found = any_service.post("/v1/bandits/news/rewards", body)
+    assert found.status_code == 207
+    assert [(one["event_id"], one["status"], one["verdict"]) for one in found.json()] == [
+        ("", 400, "invalid"), ("e1", 400, "invalid"), ("e1", 400, "invalid"),
+        ("e1", 400, "invalid"), ("", 400, "invalid"), ("e1", 400, "invalid"),
+        ("none", 404, "unknown"), ("", 400, "invalid"), ("e1", 204, "accepted"),
+    ]  # fmt: skip
+    none = any_service.post("/v1/bandits/news/rewards", [])
+    assert (none.status_code, none.json()) == (207, [])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{}", b'{"event_id": "e1", "value": 1}', b"[null]", b"[[]]", b'["e1"]',
+        b'[{"event_id": "e1", "value": NaN}]', b'[{"event_id": "\xff", "value": 1}]', b"[{}",
+        b"[" + b"[" * 5000 + b"]" * 5001, b'[{"event_id": "e1", "value": "x"}' + b", {}" * 10_000
+        + b"]",
+    ],
+)  # fmt: skip
+def test_what_is_no_list_of_objects_is_refused_as_a_whole(service: Service, body: bytes) -> None:
+    service.make()
+    service.rank(event_id="e1")
+    found = service.request("POST", "/v1/bandits/news/rewards", content=body)
+    assert (found.status_code, found.json()["error"]["code"]) == (400, "BadRequest")
+    assert service.rewards(("e1", 1.0))[0]["verdict"] == "accepted"
+
+
+def test_a_null_is_as_if_the_field_were_left_out(service: Service) -> None:
+    service.make()
+    names = ("context", "exclude", "subject", "defer")
+    first = service.rank(event_id="e1", **dict.fromkeys(names))
+    assert first.status_code == 201
+    assert service.rank(event_id="e1").json() == first.json()
+    assert service.rank(event_id="e1", defer=False).json() == first.json()
 
 
 def test_unknown_places_and_methods_are_refused_in_the_same_words(service: Service) -> None:
@@ -358,6 +432,69 @@ def test_unknown_places_and_methods_are_refused_in_the_same_words(service: Servi
         found = service.request(method, path, json=body)
         assert found.status_code == status, path
         assert set(found.json()["error"]) >= {"code", "message"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/v1/bandits", "GET, HEAD, POST"),
+        ("GET", "/v1/bandits/news/rank", "POST"),
+        ("POST", "/healthz", "GET, HEAD"),
+        ("POST", "/v1/keys/x", "DELETE"),
+        ("POST", f"{OLD}/configurations/service", "GET, HEAD, PATCH, PUT"),
+    ],
+)  # fmt: skip
+def test_a_method_that_is_not_allowed_is_answered_with_those_that_are(
+    service: Service, method: str, path: str, allowed: str
+) -> None:
+    found = service.request(method, path)
+    assert (found.status_code, found.headers["allow"]) == (405, allowed)
+    assert found.json()["error"]["code"] == "MethodNotAllowed"
+
+
+@pytest.mark.parametrize(
+    "path", ["/nowhere", "/configurations", "/events/e1", "/rank/", "/status?x=1"]
+)
+@pytest.mark.parametrize("version", ["v1.0", "v2.0"])
+def test_what_personalizer_does_not_have_is_refused_in_its_words(
+    service: Service, path: str, version: str
+) -> None:
+    found = service.get(f"/bandits/news/personalizer/{version}{path}")
+    assert found.status_code == 404
+    assert found.json()["error"]["code"] == "ResourceNotFound"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("rewardWaitTime", "P31D"), ("rewardWaitTime", "P5W"), ("defaultReward", 1.5),
+     ("defaultReward", -0.5)],
+)  # fmt: skip
+def test_a_setting_of_personalizer_that_cannot_be_is_named_as_it_was_sent(
+    service: Service, name: str, value: object
+) -> None:
+    service.make()
+    place = f"{OLD}/configurations/service"
+    before = service.get(place).json()
+    found = service.request("PUT", place, json={name: value})
+    error = found.json()["error"]
+    assert (found.status_code, error["code"], error["target"]) == (400, "BadRequest", name)
+    assert error["message"].startswith(f"{name} must be from ")
+    assert error["message"].endswith(".")
+    assert service.get(place).json() == before
+
+
+@pytest.mark.parametrize("path", ["releases/latest", "releases/0", "card", "ledger"])
+def test_what_a_client_has_already_is_not_sent_again(service: Service, path: str) -> None:
+    service.make()
+    first = service.get(f"/v1/bandits/news/{path}")
+    tag = first.headers["etag"]
+    for given, status in [
+        (tag, 304), (f"W/{tag}", 304), ("*", 304), (f'"x", {tag}', 304), ('"x"', 200),
+        (tag.strip('"'), 200), (f'"x{tag[1:]}', 200), ("", 200),
+    ]:  # fmt: skip
+        found = service.get(f"/v1/bandits/news/{path}", headers={"If-None-Match": given})
+        assert (found.status_code, found.headers["etag"]) == (status, tag), given
+        assert (found.content == b"") == (status == 304)
 
 
 def test_health_and_metrics_need_no_key_and_show_counts_only(service: Service) -> None:
@@ -381,7 +518,21 @@ def test_the_description_names_every_route(service: Service) -> None:
     described = service.get("/openapi.json", key=None).json()
     assert described["openapi"] == "3.1.0"
     paths = {route.path.replace(":path", "") for route in ROUTES}  # type: ignore[attr-defined]
-    assert paths - set(described["paths"]) == {"/metrics", "/openapi.json"}
+    assert paths == set(described["paths"])
+    assert "personalizer" in described["info"]["description"]
+
+
+def test_the_description_says_what_is_answered(service: Service) -> None:
+    paths = service.get("/openapi.json", key=None).json()["paths"]
+    for name in ("card", "ledger", "releases/{number}"):
+        assert "content" not in paths[f"/v1/bandits/{{bandit}}/{name}"]["get"]["responses"]["304"]
+    answers = paths["/readyz"]["get"]["responses"]
+    assert answers["200"]["content"] == answers["503"]["content"]
+    assert service.get("/readyz", key=None).json().keys() == set(Health.__struct_fields__)
+    lines = paths["/v1/bandits/{bandit}/ledger"]["get"]
+    assert lines["parameters"][0]["name"] == "format"
+    assert "application/jsonl" in lines["responses"]["200"]["content"]
+    assert "text/plain" in paths["/metrics"]["get"]["responses"]["200"]["content"]
 
 
 def test_rankers_import_no_curator() -> None:

@@ -1,11 +1,17 @@
 """One event, one row, in event order, at its deadline: whatever came, and whenever."""
 
 import asyncio
+import sqlite3
+import threading
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from discreet import Release
+from discreet.curator._records import ROW
+from discreet.errors import StoreError
 from discreet.service import _events as events
 from discreet.service._bodies import Erased
 from service.serving import Service
@@ -206,6 +212,45 @@ def test_payloads_are_removed_once_they_are_learned_from(any_service: Service) -
     connection.close()
 
 
+@pytest.mark.parametrize("when", ["quiet", "finished", "busy"])
+def test_rows_of_a_release_are_soon_on_the_disk_as_sums_alone(
+    service: Service, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    for name in ("_QUIET", "_SUMS", "_TIDY"):
+        monkeypatch.setattr(f"discreet.service._joiner.{name}", 1e9)
+    service.make(horizon=35 if when == "finished" else None)
+    service.settle()
+    seen = rows_of(service, monkeypatch)
+    for number in range(35):
+        service.rank(event_id=f"e{number}", context={"age": 77})
+    service.rewards(*((f"e{number}", 0.123456789) for number in range(35)))
+    service.pass_time(11)
+    if when == "finished":
+        service.settle()
+    else:
+        service.settle()
+        assert stored_rows(service)
+        limit = {"quiet": "_QUIET", "busy": "_SUMS"}[when]
+        monkeypatch.setattr(f"discreet.service._joiner.{limit}", 0.0)
+        service.settle()
+    released = service.learner().release.rows
+    assert released > 0
+    assert min(stored_rows(service), default=released + 1) > released
+    assert len(seen) == 35
+
+
+def stored_rows(service: Service) -> list[int]:
+    """The numbers of the rows that a learner's file has one by one."""
+    (place,) = (file.with_suffix("") for file in service.folder.glob("learners/*.ledger"))
+    connection = sqlite3.connect(place.as_uri() + "?mode=ro", uri=True)
+    try:
+        return [
+            row[0] for row in connection.execute("SELECT number FROM item WHERE kind = ?", (ROW,))
+        ]
+    finally:
+        connection.close()
+
+
 def test_releases_are_published_one_by_one_and_agree_with_the_ledger(
     any_service: Service,
 ) -> None:
@@ -264,6 +309,79 @@ def test_a_second_writer_waits_until_the_first_one_is_gone(any_service: Service)
     service.writer = second
     service.settle()
     assert service.get("/v1/bandits/news").json()["closed"] == 2
+
+
+def test_a_reserve_opens_and_makes_nothing_and_takes_over_everything(any_service: Service) -> None:
+    service = any_service
+    service.settle()  # it is the writer from now on, although there is no bandit yet
+    reserve = service.new_writer()
+    service.make("one")
+    reserve.turn()
+    query = "SELECT learner FROM service_bandit"
+    assert reserve._connection.execute(query) == [(None,)]
+    service.settle()
+    service.make("two")
+    service.rank("two")
+    service.pass_time(11)
+    for _ in range(3):
+        reserve.turn()
+    assert not reserve._joiners
+    service.settle()
+    assert service.get("/v1/bandits/two").json()["closed"] == 1
+    reserve.close()  # which takes nothing down
+    assert service.rank("two").status_code == 201
+    service.settle()
+    assert service.get("/v1/bandits/two").json()["state"] == "running"
+
+
+def test_the_writer_gives_a_sign_of_life_whatever_reserves_there_are(any_service: Service) -> None:
+    service = any_service
+    reserve = service.new_writer()
+    service.make("one")
+    stop = threading.Event()
+    threads = [threading.Thread(target=one.run, args=(stop,)) for one in (service.writer, reserve)]
+    try:
+        for one in threads:
+            one.start()
+        end = time.monotonic() + 60.0
+        while service.core.health()["writer"] != "ok":
+            service.make(f"another-{time.monotonic_ns()}")
+            assert time.monotonic() < end
+            service.loop.run(service.core.look())
+    finally:
+        stop.set()
+        for one in threads:
+            one.join()
+        service.writer = service.new_writer()
+
+
+def test_a_writer_whose_session_at_the_server_ends_is_the_writer_again(
+    empty_postgres: str, tmp_path: Path
+) -> None:
+    service = Service(empty_postgres, tmp_path)
+    try:
+        service.make()
+        service.settle()
+        lease = service.writer._lease
+        lease._looked_at = 0.0
+        session = lease._connection.execute("SELECT pg_backend_pid()")[0][0]
+        connection = service.database.connect()
+        connection.execute("SELECT pg_terminate_backend(?)", (session,))
+        reserve = service.new_writer()
+        while not reserve.turn() and not reserve._leads:  # the server takes a moment
+            time.sleep(0.01)
+        with pytest.raises(StoreError):
+            service.writer.turn()
+        assert not service.writer.turn()
+        assert not service.writer._joiners  # a reserve now
+        reserve.close()
+        service.rank()
+        service.pass_time(11)
+        service.settle()
+        assert service.get("/v1/bandits/news").json()["closed"] == 1
+        connection.close()
+    finally:
+        service.close()
 
 
 def test_events_that_are_not_the_next_ones_are_refused(service: Service) -> None:

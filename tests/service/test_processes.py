@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import ParameterError
+from discreet.service._certificate import require_certificate
 from discreet.service._configuration import Configuration, configuration
 from discreet.service._run import _inherited, _writer_command
 
@@ -77,6 +78,48 @@ def test_sigterm_ends_it_with_0_after_everything_acknowledged_is_written(tmp_pat
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=120)
     assert process.returncode == 0
+
+
+def test_a_folder_that_is_served_is_served_by_no_second_process_but_may_have_a_reserve(
+    tmp_path: Path,
+) -> None:
+    port, data = free_port(), tmp_path / "data"
+    first = start(data, port)
+    until_ready(port, first)
+    second = start(data, free_port())
+    said = second.communicate(timeout=120)[1]
+    assert second.returncode == 2
+    assert len(said.strip().splitlines()) == 1
+    assert "served by another process; stop it first, or start rankers with --role ranker" in said
+    reserve = start(data, free_port(), "--role", "writer")
+    ask(port, "/v1/bandits", {"name": "b", "epsilon": 1, "delta": 1e-6, "horizon": None,
+                              "reward": {"wait_seconds": 0}})  # fmt: skip
+    first.kill()  # its writer ends by itself, and the reserve is the writer
+    first.communicate()
+    ranker = start(data, port, "--role", "ranker")
+    until_ready(port, ranker)
+    ask(port, "/v1/bandits/b/rank", {"actions": [{"id": "a"}]})
+    end = time.monotonic() + 60.0
+    while ask(port, "/v1/bandits/b")["closed"] < 1:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    for process in (ranker, reserve):
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=120)
+        assert process.returncode == 0
+
+
+def test_a_folder_that_a_writer_works_on_is_served_by_rankers_alone(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    writer = start(data, free_port(), "--role", "writer")
+    while not (data / "service.sqlite.writer").exists():
+        time.sleep(0.01)
+    second = start(data, free_port())
+    assert "served by another process" in second.communicate(timeout=120)[1]
+    assert second.returncode == 2
+    writer.send_signal(signal.SIGTERM)
+    assert writer.communicate(timeout=120) is not None
+    assert writer.returncode == 0
 
 
 @pytest.mark.parametrize("role", ["all", "ranker", "writer"])
@@ -145,6 +188,8 @@ def test_without_a_key_one_is_made_and_printed_once(tmp_path: Path) -> None:
         ["--data", "DIR", "--role", "king"],
         ["--database", "mysql://x"],
         ["--data", "DIR", "--tls-key", "x"],
+        ["--data", "DIR", "--tls-key", "/no/key", "--tls-certificate", "/etc/hostname"],
+        ["--data", "DIR", "--tls-key", "/etc/hostname", "--tls-certificate", "/etc/hostname"],
         ["--data", "DIR", "--config", "missing.toml"],
         ["--data", "DIR", "--role", "writer", "--demo"],
         ["--data", "DIR", "--host", "203.0.113.1", "--port", "1"],
@@ -164,6 +209,19 @@ def test_a_start_that_cannot_be_is_one_line_and_exit_code_2(
     assert done.stdout == ""
 
 
+def test_a_certificate_that_cannot_be_served_with_is_named(tmp_path: Path) -> None:
+    files = {name: tmp_path / f"{name}.pem" for name in ("tls_certificate", "tls_key")}
+    files["tls_key"].write_text("no key")
+    made = Configuration(data="x", **{name: str(file) for name, file in files.items()})
+    for content, said in ((None, "cannot be read: No such file"), ("nothing", "PEM files that")):
+        if content is not None:
+            files["tls_certificate"].write_text(content)
+        with pytest.raises(ParameterError, match=said) as caught:
+            require_certificate(made)
+        assert str(files["tls_certificate"]) in str(caught.value)
+        assert "tls_certificate" in str(caught.value)
+
+
 def test_options_count_before_the_environment_and_that_before_the_file(tmp_path: Path) -> None:
     file = tmp_path / "service.toml"
     file.write_text('data = "from-file"\nport = 1\nlargest_body = 7\n')
@@ -171,6 +229,44 @@ def test_options_count_before_the_environment_and_that_before_the_file(tmp_path:
     made = configuration({"host": "127.0.0.9", "port": None}, file=file, environment=environment)
     found = (made.data, made.port, made.host, made.largest_body, made.proxy)
     assert found == ("from-file", 2, "127.0.0.9", 7, True)
+
+
+def test_an_empty_variable_counts_as_none(tmp_path: Path) -> None:
+    names = [name.upper() for name in Configuration.__struct_fields__]
+    environment = dict.fromkeys((f"DISCREET_{name}" for name in names), "")
+    made = configuration({"data": str(tmp_path)}, environment=environment | {"DISCREET_HOST": " "})
+    assert made == Configuration(data=str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("host", ""),
+        ("host", " "),
+        ("data", ""),
+        ("data", "/"),
+        ("data", "x/../../../../../../../../../../../../../../.."),
+        ("witness", ""),
+        ("witness", "/"),
+        ("requests_per_second", float("nan")),
+        ("requests_per_second", -1.0),
+        ("requests_per_second", float("inf")),
+        ("wrong_keys_per_second", float("nan")),
+        ("body_seconds", float("nan")),
+        ("body_seconds", 0.0),
+        ("body_seconds", float("inf")),
+    ],
+)
+def test_what_would_mean_something_else_than_it_says_is_refused(name: str, value: object) -> None:
+    with pytest.raises(ParameterError, match=name):
+        configuration({"data": "x"} | {name: value}, environment={})
+
+
+@pytest.mark.parametrize("data", ["/var/data/x/..", "/var/data/.", "/var/./lib/../data/"])
+def test_the_witness_is_not_in_the_data_however_that_is_spelled(data: str) -> None:
+    made = Configuration(data=data)
+    assert made.folder == Path("/var/data")
+    assert made.witness_folder == Path("/var/data.witness")
 
 
 @pytest.mark.parametrize(

@@ -92,3 +92,26 @@ def test_public_counts_are_the_same_whether_rewards_came_or_not(
     assert logs[0] == logs[1]
     assert seen[0]["after"]["/v1/bandits/news"]["closed"] == 4
     assert any(line.startswith("discreet_requests_total") for line in seen[0]["after"]["metrics"])
+
+
+def test_nobody_sees_in_public_that_somebody_was_erased(
+    service: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("discreet.service._administration._PATIENCE", 0.0)
+    service.make()
+    service.rank(subject="ann")
+    for path in _PUBLIC:  # they are counted themselves
+        service.get(path)
+    service.loop.run(service.core.look())
+
+    def shown() -> list[str]:
+        service.get("/metrics", key=None)
+        lines = service.get("/metrics", key=None).text.splitlines()
+        return [line for line in lines if not _TIMES.search(line) and '"metrics"' not in line]
+
+    before = shown()
+    with caplog.at_level(logging.DEBUG, logger="discreet"):
+        found = service.request("DELETE", "/v1/bandits/news/subjects/ann")
+    assert found.status_code == 202
+    assert shown() == before
+    assert not [one for one in caplog.records if getattr(one, "route", "") == "erase"]

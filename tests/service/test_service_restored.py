@@ -58,6 +58,7 @@ def test_a_restored_folder_is_refused_from_the_first_request_on(tmp_path: Path) 
     try:
         refused = service.rank()
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "Rewound")
+        assert str(tmp_path) not in refused.text  # where the witness is, is for those who may read
         service.settle()
         assert service.get("/v1/bandits/news").json()["state"] == "rewound"
         assert service.rank().status_code == 503

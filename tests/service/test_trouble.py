@@ -314,6 +314,20 @@ def test_an_empty_key_opens_nothing() -> None:
             administrator_of({"DISCREET_ADMIN_KEY": text})
 
 
+def test_a_service_is_never_without_a_key_that_administers_all_of_it(service: Service) -> None:
+    async def start() -> tuple[str | None, Core]:
+        core = Core(service.database, witness=service.witness, clock=service.clock)
+        return await core.start(), core
+
+    service.make("one")
+    body = {"name": "k", "scopes": ["admin"], "bandit": "one"}
+    assert service.post("/v1/keys", body).status_code == 201
+    for first in (True, False):  # a key for one bandit is none for all of them
+        shown, core = service.loop.run(start())
+        service.loop.run(core.close())
+        assert (shown is not None) == first
+
+
 @pytest.mark.parametrize("text", ["", "short", "x" * 65])
 def test_a_key_for_hashes_has_a_length(text: str) -> None:
     with pytest.raises(ParameterError, match="DISCREET_SECRET"):

@@ -137,9 +137,14 @@ class Administration(Catalogue):
             await asyncio.sleep(0.05)
         return Erased(open=None, in_batch=None, released=None)
 
-    def authenticate(self, text: str) -> Key | None:
-        """Whose key this is."""
-        return self._keyring.find(text)
+    def authenticate(self, text: str, *, generated: bool = False) -> Key | None:
+        """Whose key this is.
+
+        Args:
+            text: of the key.
+            generated: whether the administrator's, which may be one to guess, does not count.
+        """
+        return self._keyring.find(text, generated=generated)
 
     def still_valid(self, identity: str) -> Key | None:
         """The key of an id, if it was not revoked."""
@@ -223,7 +228,7 @@ def _changed(document: bytes, changes: dict[str, Any]) -> BanditSpec:
     try:
         full = msgspec.convert(changed, BanditSpec)
     except msgspec.ValidationError as error:
-        raise ServiceError(400, "BadRequest", str(error)) from None
+        raise ServiceError(400, "BadRequest", f"{error}.") from None
     if not full.reward.low <= full.reward.default <= full.reward.high:
         raise ServiceError(400, "BadRequest", "default must be from low to high.")
     return full

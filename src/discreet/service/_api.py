@@ -9,9 +9,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from discreet.errors import BrokenLedgerError
 from discreet.service import _openapi
-from discreet.service._bodies import BanditSpec, KeyRequest, RankRequest, Rewards, ServiceError
+from discreet.service._bodies import (
+    BanditSpec,
+    KeyRequest,
+    RankRequest,
+    Reward,
+    ServiceError,
+    read_rewards,
+)
 from discreet.service._cards import ledger_summary
 from discreet.service._core import Core
 from discreet.service._http import (
@@ -23,14 +29,14 @@ from discreet.service._http import (
     endpoint,
     event_of,
     ranked,
+    unchanged,
     who,
 )
 from discreet.service._keys import Key
 
-_rank = msgspec.json.Decoder(RankRequest)
-_rewards: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Rewards)
-_bandit = msgspec.json.Decoder(BanditSpec)
-_key = msgspec.json.Decoder(KeyRequest)
+_rank = msgspec.json.Decoder(RankRequest).decode
+_bandit = msgspec.json.Decoder(BanditSpec).decode
+_key = msgspec.json.Decoder(KeyRequest).decode
 
 
 @endpoint("rank")
@@ -43,9 +49,12 @@ async def rank(core: Core, request: Request) -> Response:
 
 @endpoint("reward")
 async def rewards(core: Core, request: Request) -> Response:
-    """Take in rewards."""
-    given = await decoded(request, _rewards)
-    return answer(await core.rewards(request.path_params["bandit"], given), 207)
+    """Take in rewards; a verdict for each item, in order, whatever is wrong with others."""
+    given = await decoded(request, read_rewards)
+    sound = [one for one in given if isinstance(one, Reward)]
+    verdicts = iter(await core.rewards(request.path_params["bandit"], sound))
+    found = [next(verdicts) if isinstance(one, Reward) else one for one in given]
+    return answer(found, 207)
 
 
 @endpoint("rank")
@@ -97,7 +106,7 @@ async def one_release(core: Core, request: Request) -> Response:
     digest = msgspec.json.decode(document, type=_Digest).digest
     lasting = "private, max-age=31536000, immutable" if number is not None else "no-cache"
     headers = {"ETag": f'"{digest}"', "Cache-Control": lasting}
-    if digest in request.headers.get("if-none-match", ""):
+    if unchanged(request, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     return Response(document, 200, headers, "application/json")
 
@@ -109,7 +118,7 @@ class _Digest(msgspec.Struct):
 @endpoint("read")
 async def card(core: Core, request: Request) -> Response:
     """The privacy card."""
-    return _tagged(request, core.card(request.path_params["bandit"]))
+    return _tagged(request, await core.card(request.path_params["bandit"]))
 
 
 @endpoint("read")
@@ -118,10 +127,7 @@ async def ledger(core: Core, request: Request) -> Response:
     lines = await core.ledger_lines(request.path_params["bandit"])
     if request.query_params.get("format") == "lines":
         return Response(lines, 200, media_type="application/jsonl")
-    try:
-        return _tagged(request, await asyncio.to_thread(ledger_summary, lines))
-    except BrokenLedgerError as error:
-        raise ServiceError(503, "BrokenLedger", str(error)) from None
+    return _tagged(request, await asyncio.to_thread(ledger_summary, lines))
 
 
 def _tagged(request: Request, value: object) -> Response:
@@ -129,7 +135,7 @@ def _tagged(request: Request, value: object) -> Response:
     content = encode(value)
     tag = f'"{uuid.uuid5(uuid.NAMESPACE_OID, content.hex()).hex}"'
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
-    if tag in request.headers.get("if-none-match", ""):
+    if unchanged(request, tag):
         return Response(status_code=304, headers=headers)
     return Response(content, 200, headers, "application/json")
 

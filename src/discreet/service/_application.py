@@ -4,12 +4,14 @@ import logging
 import time
 
 from starlette.datastructures import State
-from starlette.routing import BaseRoute, Router
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, Router
 from starlette.types import Message, Receive, Scope, Send
 
 from discreet.service import _personalizer as personalizer
 from discreet.service import dashboard
 from discreet.service._api import ROUTES
+from discreet.service._bodies import ServiceError
 from discreet.service._configuration import Configuration
 from discreet.service._core import Core
 from discreet.service._http import refusal, refused
@@ -54,7 +56,7 @@ class Application:
         except Exception as error:  # noqa: BLE001  # whatever it is, it is answered
             shown = refused(error)  # which logs what nobody thought of
             if not status:
-                await refusal(shown)(scope, receive, send_on)
+                await self._refusal(shown, scope)(scope, receive, send_on)
         finally:
             route = getattr(scope.get("endpoint"), "__name__", "other")
             seconds = time.perf_counter() - began
@@ -62,6 +64,19 @@ class Application:
             if route not in SILENT and _log.isEnabledFor(logging.DEBUG):
                 facts = {"route": route, "status": status, "ms": round(seconds * 1000, 2)}
                 _log.debug("request", extra=facts)
+
+    def _refusal(self, error: ServiceError, scope: Scope) -> Response:
+        """An error in the words of the interface that was asked."""
+        said = personalizer.refusal_at(scope["path"]) or refusal
+        found = said(error)
+        if error.status == 405:
+            found.headers["Allow"] = ", ".join(sorted(self._methods(scope)))
+        return found
+
+    def _methods(self, scope: Scope) -> set[str]:
+        """What may be done with a path: there may be a route for each method."""
+        fitting = [one for one in self._router.routes if one.matches(scope)[0] is not Match.NONE]
+        return {method for one in fitting for method in getattr(one, "methods", None) or ()}
 
 
 _SECURE = [

@@ -116,7 +116,8 @@ class Bandit:
             raise ServiceError(
                 503,
                 "Rewound",
-                f"This bandit may have been restored from a backup: {self.state_reason}.",
+                "This bandit may have been restored from a backup; why is in its state_reason, "
+                "for keys that may read.",
             )
 
     def scored(self, request: RankRequest, ranker: Ranker | None = None) -> Scored:

@@ -1,7 +1,9 @@
 """What requests and answers look like. Types here are the contract: OpenAPI is made of them."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta, Struct
 
 Name = Annotated[
@@ -123,7 +125,11 @@ class RankRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     exclude: Annotated[list[ActionId], Meta(max_length=1000)] | None = None
     event_id: EventId | None = None
     subject: Subject | None = None
-    defer: bool = False
+    defer: bool | None = False
+
+    def __post_init__(self) -> None:
+        if self.defer is None:  # as if it were left out, also for the hash of the request
+            msgspec.structs.force_setattr(self, "defer", False)  # noqa: FBT003  # a value
 
 
 class Ranked(Struct, frozen=True):
@@ -156,16 +162,16 @@ class Reward(Struct, frozen=True, forbid_unknown_fields=True):
     value: float
 
 
-Rewards = Annotated[list[Reward], Meta(min_length=1, max_length=10_000)]
+Rewards = Annotated[list[Reward], Meta(max_length=10_000)]
 
 
 class Verdict(Struct, frozen=True):
     """What became of one reward.
 
     Attributes:
-        event_id: whose reward it is.
-        status: 204 if it was taken in or came late, 400 if it is out of bounds, 404 if there is no
-            such event.
+        event_id: whose reward it is; empty where what was given cannot be an event's id.
+        status: 204 if it was taken in or came late, 400 if it is out of bounds or no reward, 404 if
+            there is no such event.
         verdict: 'accepted', 'late', 'duplicate', 'invalid' or 'unknown'.
     """
 
@@ -188,6 +194,22 @@ class Erased(Struct, frozen=True, kw_only=True):
     released: int | None
 
 
+class Health(Struct, frozen=True, kw_only=True):
+    """Whether a process can decide, and what is stale.
+
+    Attributes:
+        ready: whether it can decide; the status is 503 if not.
+        database: 'ok', or what is wrong with it.
+        writer: 'ok', or what is wrong with it; rankers go on without one.
+        bandits: those that do not run, by name: 'rewound' or 'failed'.
+    """
+
+    ready: bool
+    database: str
+    writer: str
+    bandits: dict[str, str]
+
+
 class KeyRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A key to be made.
 
@@ -203,3 +225,45 @@ class KeyRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         Meta(min_length=1, max_length=4),
     ]
     bandit: Name | None = None
+
+
+class _Item(Struct):
+    """An item of a list of rewards, whatever is wrong with it."""
+
+    event_id: Any = None
+
+
+_REWARDS: msgspec.json.Decoder[list[Reward]] = msgspec.json.Decoder(Rewards)
+_ITEMS: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(
+    Annotated[list[msgspec.Raw], Meta(max_length=10_000)]
+)
+_REWARD = msgspec.json.Decoder(Reward)
+_ITEM = msgspec.json.Decoder(_Item)
+
+
+def read_rewards(content: bytes) -> Sequence[Reward | Verdict]:
+    """A list of rewards, with a verdict already in the place of each object that is none.
+
+    Args:
+        content: JSON.
+
+    Raises:
+        msgspec.DecodeError: it is no list of objects, or too long a one.
+    """
+    try:
+        return _REWARDS.decode(content)
+    except msgspec.ValidationError:
+        return [_read_reward(one) for one in _ITEMS.decode(content)]
+
+
+def _read_reward(item: msgspec.Raw) -> Reward | Verdict:
+    given = _ITEM.decode(item).event_id
+    try:
+        return _REWARD.decode(item)
+    except msgspec.ValidationError:
+        pass
+    try:
+        event_id = msgspec.convert(given, EventId)
+    except msgspec.ValidationError:
+        event_id = ""
+    return Verdict(event_id, 400, "invalid")

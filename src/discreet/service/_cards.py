@@ -7,10 +7,18 @@ from discreet.release.ledger import Ledger
 from discreet.service._bandit import Bandit
 
 
-def joined_card(bandit: Bandit) -> dict[str, Any]:
-    """The privacy card, with what the joiner adds to it."""
+def joined_card(bandit: Bandit, ledger: bytes) -> dict[str, Any]:
+    """The privacy card, with what the joiner adds to it.
+
+    Args:
+        bandit: whose.
+        ledger: the first line of its ledger, which names the learner; empty if there is none yet.
+    """
     release, rule = bandit.ranker.release, bandit.spec.reward
-    card = privacy_card(release.mechanism, releases=release.number, rows=release.rows)
+    learner = Ledger.parse(ledger).learner if ledger else None
+    card = privacy_card(
+        release.mechanism, learner=learner, releases=release.number, rows=release.rows
+    )
     card["joiner"] = (
         "One event is one row, in the order of events, closed at its deadline, with the reward "
         "that came or the default; a row of zeros if it was not activated, was erased, or is "

@@ -282,9 +282,14 @@ class Catalogue:
         )
         return b"".join(bytes(row[0]) for row in rows)
 
-    def card(self, name: str) -> dict[str, Any]:
+    async def card(self, name: str) -> dict[str, Any]:
         """The privacy card, with what the joiner adds to it."""
-        return joined_card(self.bandit(name))
+        bandit = self.bandit(name)
+        rows = await self._read(
+            "SELECT line FROM service_ledger WHERE bandit = ? AND number = 0", (bandit.number,)
+        )
+        first = bytes(rows[0][0]) if rows else b""
+        return await asyncio.to_thread(joined_card, bandit, first)
 
     async def counts(self, name: str) -> dict[str, int]:
         """How many events there were, are closed, and wait: all of it follows from ranks' times."""

@@ -1,5 +1,6 @@
 """How the service is set up: by options, the environment (``DISCREET_*``), or a TOML file."""
 
+import math
 import os
 import tomllib
 from collections.abc import Mapping
@@ -62,8 +63,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def folder(self) -> Path | None:
-        """The data folder, with the home directory filled in."""
-        return None if self.data is None else Path(self.data).expanduser().absolute()
+        """The data folder, with the home directory filled in and without ``..``."""
+        return None if self.data is None else _plain(self.data)
 
     @property
     def tls(self) -> bool:
@@ -74,11 +75,16 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def witness_folder(self) -> Path | None:
         """Where what was shown is remembered."""
         if self.witness is not None:
-            return Path(self.witness).expanduser().absolute()
+            return _plain(self.witness)
         folder = self.folder
         if folder is None:
             return None
         return folder / "witness" if self.database else folder.with_name(f"{folder.name}.witness")
+
+
+def _plain(text: str) -> Path:
+    """An absolute path that says itself where it leads: the witness is beside its last name."""
+    return Path(os.path.normpath(Path(text).expanduser().absolute()))
 
 
 def configuration(
@@ -92,7 +98,7 @@ def configuration(
     Args:
         options: what was given on the command line; None where nothing was.
         file: a TOML file with the same names.
-        environment: variables such as DISCREET_PORT.
+        environment: variables such as DISCREET_PORT; an empty one counts as none.
 
     Raises:
         ParameterError: something is unknown or cannot be; the message names it.
@@ -104,7 +110,7 @@ def configuration(
         except (tomllib.TOMLDecodeError, UnicodeDecodeError):
             raise ParameterError("config", f"{file} is not TOML") from None
     for name in Configuration.__struct_fields__:
-        if (text := environment.get(f"DISCREET_{name.upper()}")) is not None:
+        if (text := environment.get(f"DISCREET_{name.upper()}", "")).strip():
             found[name] = text
     found.update({name: value for name, value in options.items() if value is not None})
     try:
@@ -127,12 +133,23 @@ def _require(made: Configuration) -> None:
     for name in ("largest_body", "most_connections"):
         if getattr(made, name) < 1:
             raise ParameterError(name, "must be at least 1")
+    for name in ("requests_per_second", "wrong_keys_per_second"):
+        if not 0.0 <= getattr(made, name) < math.inf:
+            raise ParameterError(name, "must be a number from 0, which is no limit")
+    if not 0.0 < made.body_seconds < math.inf:
+        raise ParameterError("body_seconds", "must be a number above 0")
     _require_places(made)
 
 
 def _require_places(made: Configuration) -> None:
     if made.data is None and made.database is None:
         raise ParameterError("data", "is missing; say where the data is kept: --data DIR")
+    for name in ("data", "witness"):
+        _require_folder(name, getattr(made, name))
+    if not made.host.strip():
+        raise ParameterError(
+            "host", "is empty; give 127.0.0.1 for this machine alone, 0.0.0.0 for every interface"
+        )
     if made.new_witness and made.witness_folder is None:
         raise ParameterError("new_witness", "needs a witness; give --witness or --data as well")
     if made.database is not None and not made.database.startswith(("postgresql://", "postgres://")):
@@ -145,6 +162,11 @@ def _require_places(made: Configuration) -> None:
         raise ParameterError("tls_key", "and tls_certificate go together; give both")
     if made.demo and made.role == "writer":
         raise ParameterError("demo", "has visitors, who need a ranker; leave out --role writer")
+
+
+def _require_folder(name: str, place: str | None) -> None:
+    if place is not None and (not place.strip() or not _plain(place).name):
+        raise ParameterError(name, f"is {place!r}; give a folder with a name of its own")
 
 
 def secret_of(environment: Mapping[str, str] = os.environ) -> bytes | None:

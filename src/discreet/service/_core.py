@@ -95,7 +95,7 @@ class Core(Administration):
         await self._first_look(time.monotonic() + patience)
         shown = None
         if not self.still_valid("environment") and not any(
-            "admin" in key.scopes for key in await self.keys()
+            "admin" in key.scopes and key.bandit is None for key in await self.keys()
         ):
             _, shown = await self.create_key(
                 name="administrator", scopes=["admin"], bandit=None, who="first start"

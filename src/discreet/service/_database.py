@@ -13,12 +13,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from discreet import _pipelined as pipelined
-from discreet.errors import BackendError, StoreError
+from discreet.errors import StoreError
+from discreet.service._address import driver, parts_of, reason_of, refusal_of
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS service_setting (name TEXT PRIMARY KEY, value BLOB NOT NULL);
@@ -131,11 +131,18 @@ class Database:
 
     Args:
         place: a path, or ``postgresql://user@host/database``.
+
+    Raises:
+        ParameterError: the URL is none.
+        StoreError: there is no database to be had now; a `RefusedError` if it does not let this
+            client in.
     """
 
     def __init__(self, place: str | os.PathLike[str]) -> None:
         """Make the tables, unless they are there."""
         self._server = str(place) if str(place).startswith(("postgresql:", "postgres:")) else None
+        if self._server is not None:
+            parts_of(self._server)
         self._file = None if self._server else Path(place).absolute()
         connection = self.connect()
         try:
@@ -272,12 +279,7 @@ def _sqlite_errors() -> Iterator[None]:
 class _PostgreSQL(Connection):
     def __init__(self, address: str) -> None:
         self._address = address
-        try:
-            self._driver: Any = import_module("psycopg")
-        except ImportError:
-            raise BackendError(
-                "database", "needs psycopg; run pip install 'discreet[serve,postgresql]'"
-            ) from None
+        self._driver: Any = driver()
         self._connection: Any = None
         self._inside = False  # a transaction, which ends with its connection
         with self._errors():
@@ -302,8 +304,8 @@ class _PostgreSQL(Connection):
         try:
             yield
         except self._driver.Error as error:
-            raise StoreError(
-                "database", f"does not answer as it should ({type(error).__name__}); try again"
+            raise refusal_of(error) or StoreError(
+                "database", f"does not answer as it should ({reason_of(error)}); try again"
             ) from None
 
     def make_tables(self) -> None:

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from discreet.errors import StoreError
+from discreet.errors import BrokenLedgerError, StoreError
 from discreet.service._bodies import (
     ErrorAnswer,
     ErrorBody,
@@ -55,11 +55,24 @@ def refused(error: Exception) -> ServiceError:
         return ServiceError(
             503, "StoreUnavailable", "The database does not answer now; try again in a moment."
         )
+    if isinstance(error, BrokenLedgerError):
+        return ServiceError(503, "BrokenLedger", str(error))
     if isinstance(error, HTTPException):
         code = _CODES.get(error.status_code, "BadRequest")
         return ServiceError(error.status_code, code, f"{error.detail}.")
     _log.error("internal", extra={"kind": type(error).__name__})  # its message may hold data
     return ServiceError(500, "InternalError", "Something went wrong here; it was logged.")
+
+
+def unchanged(request: Request, tag: str) -> bool:
+    """Whether the client has it already: it names the tag, or says that any will do.
+
+    Args:
+        request: perhaps with ``If-None-Match``.
+        tag: of what there is now, in its quotes.
+    """
+    given = ",".join(request.headers.getlist("if-none-match")).split(",")
+    return bool({"*", tag} & {one.strip().removeprefix("W/") for one in given})
 
 
 async def body_of(request: Request) -> bytes:
@@ -88,11 +101,16 @@ async def body_of(request: Request) -> bytes:
     return b"".join(parts)
 
 
-async def decoded(request: Request, decoder: "msgspec.json.Decoder[T]") -> T:
-    """The body as what it should be. Messages name fields, never values."""
+async def decoded(request: Request, decode: Callable[[bytes], T]) -> T:
+    """The body as what it should be. Messages name fields, never values.
+
+    Args:
+        request: with a body.
+        decode: reads JSON; msgspec's errors become refusals.
+    """
     content = await body_of(request)
     try:
-        return decoder.decode(content)
+        return decode(content)
     except msgspec.ValidationError as error:
         raise ServiceError(400, "BadRequest", f"{error}.") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -128,13 +146,29 @@ def allowed(key: Key, scope: str, bandit: str | None) -> Key:
     return key
 
 
+def client_of(request: Request) -> str:
+    """The address that a request comes from."""
+    return request.client.host if request.client else "?"
+
+
+def key_of(request: Request, text: str) -> Key | None:
+    """Whose key a text is.
+
+    The administrator's from the environment may be one that can be guessed. So while its address
+    has given too many wrong keys, a right guess is answered like a wrong one.
+    """
+    state = request.app.state
+    patient = state.strangers.has(client_of(request))
+    key: Key | None = state.core.authenticate(text, generated=not patient)
+    return key
+
+
 async def authenticated(request: Request) -> Key:
     """Whose key it is; ServiceError 401 if it is nobody's, 429 if there are too many requests."""
     state, text = request.app.state, key_text(request)
-    key: Key | None = None if text is None else state.core.authenticate(text)
+    key: Key | None = None if text is None else key_of(request, text)
     if key is None:
-        client = request.client.host if request.client else "?"
-        if not state.strangers.take(client):
+        if not state.strangers.take(client_of(request)):
             raise ServiceError(429, "RateLimited", "Too many requests without a valid key.")
         if text is not None:
             await state.core.look_again()  # it may be new, and of another ranker

@@ -30,6 +30,7 @@ from discreet.service._witness import Testimony, Witness
 
 MOST_ROWS = 2000  # in one turn, after which others get theirs
 _TIDY = 60.0  # seconds between two times at which what was removed is overwritten
+_QUIET, _SUMS = 5.0, 60.0  # seconds without a row, and at most, until a release's rows are not kept
 KEEP_IDS = 7 * 86400.0  # seconds for which ids of closed events are known
 
 
@@ -63,6 +64,8 @@ class Joiner:
         self._remembered: Testimony | None = None
         self._wiped_at = time.monotonic()
         self._must_wipe = False  # something was erased, and copies of it may be left
+        self._summed = 0  # rows of the last release when the learner's sums were stored last
+        self._summed_at = self._closed_at = self._wiped_at
         self._dirty = True
         self._require_events()
 
@@ -88,6 +91,7 @@ class Joiner:
                 self._connection.lock([self._bandit])
                 events.close(self._connection, self._bandit, self._learner.rows)
             self._dirty = False
+        self._store_sums(closed)
         self._tidy(closed)
         return closed
 
@@ -221,6 +225,22 @@ class Joiner:
                     (b"", waiting, forgotten.in_batch, forgotten.released, identity),
                 )
             self._must_wipe = True
+
+    def _store_sums(self, closed: int) -> None:
+        """Have the learner store sums instead of rows that are in a release: soon, not every time.
+
+        While there is much to do it does so by itself, every thousand rows.
+        """
+        learner, now = self._learner, time.monotonic()
+        if closed:
+            self._closed_at = now
+        released = learner.release.rows
+        if released == self._summed:
+            return
+        finished = learner.rows == learner.mechanism.setting.horizon
+        if finished or now - self._closed_at >= _QUIET or now - self._summed_at >= _SUMS:
+            learner.save()
+            self._summed, self._summed_at = released, now
 
     def _tidy(self, closed: int) -> None:
         """From time to time: overwrite what was removed, and forget ids of long ago."""

@@ -25,11 +25,20 @@ class Buckets:
         """Take a token of this name; whether there was one."""
         if self._rate <= 0.0:
             return True
-        now, most = self._clock(), max(1.0, 2.0 * self._rate)
-        held, at = self._held.pop(name, (most, now))
-        held = min(most, held + (now - at) * self._rate)
+        held, now = self._now(name)
         enough = held >= 1.0
+        self._held.pop(name, None)
         self._held[name] = (held - 1.0 if enough else held, now)
         if len(self._held) > _MOST:
             self._held.popitem(last=False)
         return enough
+
+    def has(self, name: str) -> bool:
+        """Whether there is a token of this name, which stays there."""
+        return self._rate <= 0.0 or self._now(name)[0] >= 1.0
+
+    def _now(self, name: str) -> tuple[float, float]:
+        """How many tokens there are, and the time."""
+        now, most = self._clock(), max(1.0, 2.0 * self._rate)
+        held, at = self._held.get(name, (most, now))
+        return min(most, held + (now - at) * self._rate), now

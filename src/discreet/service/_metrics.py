@@ -11,8 +11,18 @@ if TYPE_CHECKING:
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 
-# Whether and when rewards and activations come is protected: nobody may count their requests.
-SILENT = frozenset({"rewards", "activate", "personalizer_reward", "personalizer_activate"})
+# Whether and when rewards and activations come is protected, and that somebody was erased is for
+# administrators: nobody may count these requests.
+SILENT = frozenset(
+    {
+        "rewards",
+        "activate",
+        "personalizer_reward",
+        "personalizer_activate",
+        "erase",
+        "dashboard_erase",
+    }
+)
 
 
 class Metrics:
@@ -55,7 +65,7 @@ class Metrics:
         self._cells: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count a request, but for rewards and activations: also those that fail tell of one."""
+        """Count a request, but for those that are silent: also one that fails tells of one."""
         if route in SILENT:
             return
         known = method if method in _METHODS else "other"

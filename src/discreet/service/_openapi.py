@@ -15,6 +15,7 @@ _TYPES = {
     "Rewards": bodies.Rewards,
     "Verdict": bodies.Verdict,
     "Erased": bodies.Erased,
+    "Health": bodies.Health,
     "KeyRequest": bodies.KeyRequest,
     "ErrorAnswer": bodies.ErrorAnswer,
 }
@@ -35,6 +36,7 @@ def _operation(
     answer: dict[str, Any] | None = None,
     body: str | None = None,
     refusals: tuple[int, ...] = (),
+    tagged: bool = False,
 ) -> dict[str, Any]:
     """One operation; every one that needs a key may be refused for want of it."""
     said: dict[str, Any] = {"description": summary}
@@ -43,10 +45,10 @@ def _operation(
     refused = {"description": "Refused.", "content": {_JSON: {"schema": _ref("ErrorAnswer")}}}
     codes = {*refusals, *((401, 403, 429) if scope else ()), 503}
     codes |= {400, 408, 413} if body else set()
-    found: dict[str, Any] = {
-        "summary": summary,
-        "responses": {str(status): said, **{str(code): refused for code in sorted(codes)}},
-    }
+    responses = {str(status): said, **{str(code): refused for code in sorted(codes)}}
+    if tagged:
+        responses["304"] = {"description": "What `If-None-Match` names, or `*`: it is unchanged."}
+    found: dict[str, Any] = {"summary": summary, "responses": dict(sorted(responses.items()))}
     if scope is not None:
         found["security"] = [{"bearer": []}, {"subscriptionKey": []}]
         found["description"] = f"Needs a key with the scope `{scope}`."
@@ -114,16 +116,24 @@ def _paths() -> dict[str, Any]:
         },
         f"{one}/releases/{{number}}": {
             "parameters": [_BANDIT, _parameter("number", number)],
-            "get": _operation("A release.", "read", answer=_OBJECT, refusals=(304, 404)),
+            "get": _operation("A release.", "read", answer=_OBJECT, refusals=(404,), tagged=True),
         },
         f"{one}/card": {
             "parameters": [_BANDIT],
-            "get": _operation("The privacy card.", "read", answer=_OBJECT, refusals=(304, 404)),
+            "get": _operation(
+                "The privacy card.", "read", answer=_OBJECT, refusals=(404,), tagged=True
+            ),
         },
         f"{one}/ledger": {
             "parameters": [_BANDIT],
-            "get": _operation(
-                "The ledger, checked line by line.", "read", answer=_OBJECT, refusals=(304, 404)
+            "get": _with_lines(
+                _operation(
+                    "The ledger, checked line by line; as it is with `?format=lines`.",
+                    "read",
+                    answer=_OBJECT,
+                    refusals=(404,),
+                    tagged=True,
+                )
             ),
         },
         f"{one}/subjects/{{subject}}": {
@@ -155,8 +165,36 @@ def _paths() -> dict[str, Any]:
             "get": _operation("The last administrative calls.", "admin", answer=_OBJECT)
         },
         "/healthz": {"get": _operation("Whether the process answers.", None, answer=_OBJECT)},
-        "/readyz": {"get": _operation("What is stale, if anything.", None, answer=_OBJECT)},
+        "/readyz": {"get": _ready()},
+        "/metrics": {"get": _metrics()},
+        "/openapi.json": {"get": _operation("This description.", None, answer=_OBJECT)},
     }
+
+
+def _with_lines(operation: dict[str, Any]) -> dict[str, Any]:
+    """The ledger may be had as lines of JSON, and then it is not tagged."""
+    operation["responses"]["200"]["content"]["application/jsonl"] = {"schema": {"type": "string"}}
+    lines = {"type": "string", "enum": ["lines"]}
+    operation["parameters"] = [
+        {"name": "format", "in": "query", "required": False, "schema": lines}
+    ]
+    return operation
+
+
+def _ready() -> dict[str, Any]:
+    """It is answered with the same object whatever its status is."""
+    found = _operation("What is stale, if anything.", None, answer=_ref("Health"))
+    found["responses"]["503"] = {
+        **found["responses"]["200"],
+        "description": "It cannot decide now.",
+    }
+    return found
+
+
+def _metrics() -> dict[str, Any]:
+    found = _operation("Public counts, as Prometheus reads them.", None)
+    found["responses"]["200"]["content"] = {"text/plain": {"schema": {"type": "string"}}}
+    return found
 
 
 @cache
@@ -173,7 +211,11 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "discreet",
             "version": __version__,
-            "description": "Private personalisation: decisions under differential privacy.",
+            "description": (
+                "Private personalisation: decisions under differential privacy. Left out here are "
+                "the dashboard's pages, and the paths below `/bandits/{bandit}/personalizer/`, "
+                "which are those of Azure Personalizer's own description."
+            ),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": _paths(),

@@ -55,6 +55,7 @@ _PREFIXES = (  # an endpoint may be given with a slash at its end, as Azure show
     "/bandits/{bandit}//personalizer/{version}",
 )
 _VERSION = re.compile(r"v1\.0|v1\.1-preview(\.[123])?")
+_PATH = re.compile(r"/bandits/[^/]+//?personalizer/")
 _FIELD = re.compile(r"`\$\.?([^`]*)`")  # where, in a message of msgspec's
 _OWN_CODES = frozenset({401, 403, 405, 429, 501})  # statuses whose code is in no list of theirs
 _NOT_SUPPORTED = (
@@ -71,9 +72,9 @@ _NOT_SUPPORTED = (
 )
 _ANY = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 _HEADERS = frozenset({"retry-after", "www-authenticate"})  # of refusals
-_RANK = msgspec.json.Decoder(RankBody)
-_REWARD = msgspec.json.Decoder(RewardBody)
-_CONFIGURATION = msgspec.json.Decoder(ConfigurationBody)
+_RANK = msgspec.json.Decoder(RankBody).decode
+_REWARD = msgspec.json.Decoder(RewardBody).decode
+_CONFIGURATION = msgspec.json.Decoder(ConfigurationBody).decode
 
 
 def routes(core: Core) -> list[BaseRoute]:
@@ -101,6 +102,15 @@ def routes(core: Core) -> list[BaseRoute]:
             *((path, _not_supported, _ANY) for path in _NOT_SUPPORTED),
         ]
     ]
+
+
+def refusal_at(path: str) -> Callable[[ServiceError], Response] | None:
+    """How Personalizer refuses what has no route; None if a path is none of its.
+
+    Args:
+        path: that was asked for.
+    """
+    return (lambda error: _refusal(error, "BadRequest")) if _PATH.match(path) else None
 
 
 def _personalizer(
@@ -189,6 +199,11 @@ async def _put_configuration(core: Core, request: Request) -> Response:
     """Change how rewards of new events are waited for."""
     asked = changes(await decoded(request, _CONFIGURATION))
     name = request.path_params["bandit"]
+    rule, default = core.bandit(name).spec.reward, asked["default"]
+    if default is not None and not rule.low <= default <= rule.high:
+        raise TargetedError(
+            f"defaultReward must be from {rule.low:g} to {rule.high:g}.", "defaultReward"
+        )
     changed = await core.configure(name, **asked, who=who(request))
     return answer(configuration(changed.spec.reward))
 

@@ -11,15 +11,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet.errors import BackendError, ParameterError, StoreError
 from discreet.service import _logging
+from discreet.service._address import RefusedError, named
+from discreet.service._certificate import require_certificate
 from discreet.service._configuration import Configuration, administrator_of, secret_of
 from discreet.service._database import Database
+from discreet.service._lease import Locked
 from discreet.service._witness import Witness
 
 if TYPE_CHECKING:
@@ -46,16 +49,51 @@ def serve(configuration: Configuration) -> int:
 
     Raises:
         BackendError: the extra ``discreet[serve]`` is not installed.
-        ParameterError: the port is taken, or a folder cannot be used.
+        ParameterError: the port is taken, or a folder or a certificate cannot be used.
     """
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end_at_once)  # nothing was promised to anybody yet
     _require_packages()
+    if configuration.role != "writer":
+        require_certificate(configuration)
     _logging.start(configuration.log_level)
     _prepare_folder(configuration.folder)
     database = _once_it_answers(
         lambda: Database(configuration.database or _file_of(configuration)), configuration
     )
+    with _only_one(configuration, database):
+        witness = _witness_of(configuration)
+        if configuration.role == "writer":
+            return _write(configuration, database, witness)
+        return _answer(configuration, database, witness)
+
+
+@contextlib.contextmanager
+def _only_one(configuration: Configuration, database: Database) -> Iterator[None]:
+    """On a folder with SQLite one process has the writer; another that wants one is refused.
+
+    A process that is killed leaves its writer behind for a moment. That does not count: what is
+    locked here belongs to the process that somebody started.
+    """
+    file = database.file
+    if file is None or configuration.role == "ranker" or _has_parent():
+        yield
+        return
+    served = Locked(file.with_name(f"{file.name}.served"))
+    alone = configuration.role == "writer"
+    if not served.lock(shared=alone) and not alone:
+        raise ParameterError(
+            "data",
+            f"{file.parent} is served by another process; stop it first, or start rankers with "
+            "--role ranker",
+        )
+    try:
+        yield
+    finally:
+        served.unlock()
+
+
+def _witness_of(configuration: Configuration) -> Witness:
     witness = Witness(configuration.witness_folder, new=configuration.new_witness)
     if witness.folder is None:
         _log.warning(
@@ -67,21 +105,37 @@ def serve(configuration: Configuration) -> int:
             "new witness: data of which the witness knows nothing is taken to be the newest; leave "
             "--new-witness out of the next start"
         )
-    if configuration.role == "writer":
-        return _write(configuration, database, witness)
-    return _answer(configuration, database, witness)
+    return witness
+
+
+def _has_parent() -> bool:
+    """Whether this is the child of a process that somebody started."""
+    return os.environ.get("DISCREET_PARENT") == "1"
 
 
 def _once_it_answers(make: Callable[[], T], configuration: Configuration) -> T:
-    """What is made with a database that may come up later than this process does."""
-    deadline = time.monotonic() + (_START if configuration.database else 0.0)
+    """What is made with a database that may come up later than this process does.
+
+    Raises:
+        StoreError: it did not come up, or it does not let this client in.
+    """
+    place = configuration.database
+    if place is None:
+        return make()
+    deadline, said = time.monotonic() + _START, ""
     while True:
         try:
             return make()
+        except RefusedError as error:
+            raise StoreError("database", f"{named(place)}: {error.why}") from None
         except StoreError as error:
             if time.monotonic() > deadline:
-                raise
-            _log.warning("database", extra={"reason": str(error)})
+                raise StoreError(
+                    "database", f"{named(place)}: did not answer for {_START:g} seconds"
+                ) from None
+            if said != str(error):
+                said = str(error)
+                _log.warning("database", extra={"reason": said, "at_start": named(place)})
             time.sleep(_AGAIN)
 
 
@@ -122,7 +176,7 @@ def _write(configuration: Configuration, database: Database, witness: Witness) -
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    if os.environ.get("DISCREET_PARENT") == "1":
+    if _has_parent():
         threading.Thread(target=_until_parent_ends, args=(stop,), daemon=True).start()
     folder = configuration.folder
     learners = None if configuration.database or folder is None else folder / "learners"

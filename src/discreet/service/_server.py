@@ -24,12 +24,16 @@ _GRACE = 15  # seconds in which requests that are under way may finish
 _BACKLOG = 2048
 
 
+class _TooLongError(Exception):
+    """Ends the parsing of a head."""
+
+
 class _Protocol(HttpToolsProtocol):
     """Closes connections on which the head of a request does not arrive in time, or is too long."""
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401  # uvicorn and asyncio differ
         super().connection_made(transport)
-        self._head_bytes = 0
+        self._head_bytes = self._parsed_bytes = 0
         self._in_head = True
         self._head_timer = self.loop.call_later(_HEAD_SECONDS, self._too_slow)
 
@@ -44,12 +48,33 @@ class _Protocol(HttpToolsProtocol):
             self.transport.close()
 
     def on_message_begin(self) -> None:
-        self._in_head, self._head_bytes = True, 0
+        self._in_head, self._head_bytes, self._parsed_bytes = True, 0, 0
         super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._parsed(len(url))
+        super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:  # what comes after a body is left out
+            self._parsed(len(name) + len(value) + len(b": \r\n"))
             super().on_header(name, value)
+
+    def _parsed(self, size: int) -> None:
+        """Count a part of a head: one that arrives at once is never seen half."""
+        self._parsed_bytes += size
+        if self._parsed_bytes > _HEAD_BYTES:
+            raise _TooLongError
+
+    def send_400_response(self, msg: str) -> None:
+        if self._parsed_bytes <= _HEAD_BYTES:
+            super().send_400_response(msg)
+        elif not self.transport.is_closing():
+            self.transport.write(_TOO_LONG)
+            self.transport.close()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Whoever asks for a websocket is answered as if they had not; that is not worth a log."""
 
     def on_headers_complete(self) -> None:
         self._in_head = False
@@ -103,7 +128,7 @@ def server_for(app: Callable[..., Any], configuration: Configuration) -> Server:
             date_header=True,
             proxy_headers=configuration.proxy,
             backlog=_BACKLOG,
-            limit_concurrency=configuration.most_connections,
+            limit_concurrency=configuration.most_connections + 1,  # it refuses at this many
             timeout_keep_alive=_IDLE_SECONDS,
             timeout_graceful_shutdown=_GRACE,
             ssl_certfile=configuration.tls_certificate,

@@ -31,6 +31,7 @@ _ISO = re.compile(
     re.ASCII,
 )
 _CLOCK = re.compile(r"(?:(\d{1,9})\.)?(\d{1,2}):(\d{1,2}):(\d{1,2}(?:\.\d{1,9})?)\Z", re.ASCII)
+_LONGEST_WAIT = 86400.0 * 30  # seconds
 _UNITS = (604800.0, 86400.0, 3600.0, 60.0, 1.0)  # of weeks, days, hours, minutes, seconds
 
 Namespaces = list[dict[str, Any] | None]
@@ -223,11 +224,14 @@ def changes(body: ConfigurationBody) -> dict[str, Any]:
             raise TargetedError(
                 f"{name} cannot be changed here; send {constant!r} or leave it out.", name
             )
-    wait, aggregation = body.reward_wait_time, body.reward_aggregation
+    given, aggregation = body.reward_wait_time, body.reward_aggregation
+    wait = None if given is None else seconds(given, "rewardWaitTime")
+    if wait is not None and wait > _LONGEST_WAIT:
+        raise TargetedError("rewardWaitTime must be from PT0S to P30D.", "rewardWaitTime")
     if aggregation not in {None, "earliest", "sum"}:
         raise TargetedError("rewardAggregation must be earliest or sum.", "rewardAggregation")
     return {
-        "wait_seconds": None if wait is None else seconds(wait, "rewardWaitTime"),
+        "wait_seconds": wait,
         "default": body.default_reward,
         "aggregation": aggregation,
     }

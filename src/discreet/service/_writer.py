@@ -1,4 +1,8 @@
-"""The writer: one process that owns the learners of all bandits, and gives each its turn."""
+"""The writer: one process that owns the learners of all bandits, and gives each its turn.
+
+Several may run. The one that holds the lease works; the others are its reserve: they open and make
+nothing, and wait until it is gone.
+"""
 
 import contextlib
 import logging
@@ -25,6 +29,7 @@ from discreet.release.policies import from_json
 from discreet.service import _events as events
 from discreet.service._database import Database
 from discreet.service._joiner import MOST_ROWS, Joiner
+from discreet.service._lease import writer_lease
 from discreet.service._spec import policy_of, read_spec
 from discreet.service._witness import Testimony, Witness
 
@@ -32,14 +37,15 @@ _IDLE = 0.1  # seconds between two looks at the deadlines
 _KEEP = 86400.0  # seconds after its deadline for which a bandit that fails keeps an event's data
 _FEW, _ANALYZE = 500, 60.0  # events, and seconds, after which the database counts its rows again
 _RETRY = 2.0  # seconds after which a bandit that failed gets another turn
+_RESERVE = 0.5  # seconds after which a reserve looks whether the writer is gone
 _log = logging.getLogger("discreet.writer")
 
 
 class Writer:
     """Closes the events of all bandits in a database.
 
-    Several writers may run, as a reserve: a learner is open in one process at a time, and what
-    fences the others is the learner's own store.
+    Of several, the one that holds the lease works. The others are its reserve. Should two ever
+    believe that they hold it, the learners' own stores fence one of them.
 
     Args:
         database: the service's tables.
@@ -65,27 +71,40 @@ class Writer:
         self._joiners: dict[int, Joiner] = {}
         self._after: dict[int, float] = {}  # when a bandit that failed gets another turn
         self._said: dict[int, str] = {}  # what was last logged about a bandit
-        self._owns_all = False
+        self._lease = writer_lease(database)
+        self._leads: bool | None = None
         self._beaten = self._analyzed_at = 0.0
         self._analyzed_rows = 0
         warnings.simplefilter("ignore", UninformedWarning)  # the dashboard says it
 
     def run(self, stop: threading.Event) -> None:
         """Give every bandit its turn until somebody says stop."""
+        said = ""
         while not stop.is_set():
-            busy = False
+            pause = _RETRY
             try:
                 busy = self.turn()
-                self._beat()
+                if self._leads:
+                    self._beat()
+                    pause = 0.0 if busy else _IDLE
+                else:
+                    pause = _RESERVE
+                said = ""
             except StoreError as error:
-                _log.warning("database", extra={"reason": str(error)})
-                stop.wait(_RETRY)
-            if not busy:
-                stop.wait(_IDLE)
+                if said != str(error):
+                    said = str(error)
+                    _log.warning("database", extra={"reason": said})
+            stop.wait(pause)
         self.close()
 
     def turn(self) -> bool:
-        """One turn of every bandit; whether one of them has more to do at once."""
+        """One turn of every bandit, if this is the writer and no reserve.
+
+        Returns:
+            Whether one of them has more to do at once.
+        """
+        if not self._lead():
+            return False
         busy = False
         rows = self._connection.execute(
             "SELECT id, learner, state, events FROM service_bandit ORDER BY id"
@@ -95,8 +114,23 @@ class Writer:
             if self._after.get(bandit, 0.0) > time.monotonic():
                 continue
             busy |= self._turn_of(bandit, place, state) >= MOST_ROWS
-        self._owns_all = all(row[0] in self._joiners or row[2] != "running" for row in rows)
         return busy
+
+    def _lead(self) -> bool:
+        """Whether this process is the writer now. A reserve lets go of all that it has."""
+        leads = self._lease.held()
+        if leads != self._leads:
+            self._leads = leads
+            _log.info("works" if leads else "waits as a reserve: another process is the writer")
+        if not leads:
+            self._let_go_of_all()
+        return leads
+
+    def _let_go_of_all(self) -> None:
+        for joiner in self._joiners.values():
+            joiner.close()
+        for held in (self._joiners, self._after, self._said):
+            held.clear()
 
     def _turn_of(self, bandit: int, place: str | None, state: str) -> int:
         try:
@@ -105,7 +139,7 @@ class Writer:
                 joiner = self._joiners[bandit] = self._open(bandit, place)
             closed = joiner.turn()
         except StateInUseError:
-            self._give_up(bandit, "another writer has it")
+            self._give_up(bandit, "another process has its learner open")
         except StoreError as error:  # nothing is lost: the next turn goes on
             self._say(bandit, str(error))
             self._after[bandit] = time.monotonic() + _RETRY
@@ -224,8 +258,8 @@ class Writer:
             )
 
     def _beat(self) -> None:
-        """Say about once a second that there is a writer, if this one has all the bandits."""
-        if not self._owns_all or time.monotonic() - self._beaten < 1.0:
+        """Say about once a second that there is a writer."""
+        if time.monotonic() - self._beaten < 1.0:
             return
         self._beaten = time.monotonic()
         with self._connection.transaction():
@@ -247,10 +281,9 @@ class Writer:
             self._connection.analyze()
 
     def close(self) -> None:
-        """Give up all learners and the connection."""
-        for joiner in self._joiners.values():
-            joiner.close()
-        self._joiners.clear()
+        """Give up all learners, then the lease and the connection."""
+        self._let_go_of_all()
+        self._lease.close()
         with contextlib.suppress(StoreError):
             self._connection.wipe()
         self._connection.close()

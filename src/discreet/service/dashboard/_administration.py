@@ -7,7 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from discreet.service._bodies import ServiceError
-from discreet.service._keys import SCOPES, Key
+from discreet.service._http import client_of, key_of
+from discreet.service._keys import SCOPES
 from discreet.service.dashboard import _forms as forms
 from discreet.service.dashboard import _live as live
 from discreet.service.dashboard._forms import DEFAULTS, FormError, first, form_of
@@ -62,10 +63,9 @@ async def _signed_in(site: Site, request: Request) -> Response:
         require_own_form(site, request, first(form, "form_token"), token)
     except ServiceError as error:
         return _asking(site, request, error.status, error.message)
-    key: Key | None = site.core.authenticate(first(form, "key"))
+    key = key_of(request, first(form, "key"))
     if key is None or not key.allows("read", key.bandit):
-        client = request.client.host if request.client else "?"
-        if not request.app.state.strangers.take(client):
+        if not request.app.state.strangers.take(client_of(request)):
             return _asking(site, request, 429, "Too many attempts; wait a little.")
         return _asking(site, request, 401, _WRONG)
     site.sessions.close(request.cookies.get(COOKIE))

@@ -105,7 +105,7 @@ async def releases(visit: Visit) -> dict[str, Any]:
 async def privacy(visit: Visit) -> dict[str, Any]:
     """The card, and how long the ledger is."""
     found = await frame(visit)
-    card = await in_thread(lambda: visit.core.card(found["bandit"].name))
+    card = await visit.core.card(found["bandit"].name)
     return {**found, "card": card}
 
 
