@@ -77,7 +77,7 @@ def main() -> None:
     except (typer.Abort, KeyboardInterrupt):
         code = interrupts.EXIT_CODE
     except DiscreetError as error:
-        shared.fail(str(error))
+        shared.fail(shared.told(error))
     except OSError as error:
         place = "" if error.filename is None else f"{error.filename}: "
         shared.fail(f"{place}{error.strerror or error}")
