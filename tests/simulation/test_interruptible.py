@@ -104,7 +104,7 @@ def test_a_loop_ends_when_its_checkpoints_are_moved(
         time.sleep(0.001)
     assert thread.is_alive()
     checkpoints[:] = 0
-    thread.join(15)
+    thread.join(60)
     assert not thread.is_alive()
 
 
