@@ -23,12 +23,10 @@ def magnitude(parameter: str, value: object) -> float:
 
 
 def within(parameter: str, number: float, least: float, most: float) -> float:
-    """A number in a range in which the formulas can be computed."""
+    """A number in a range: the only one that makes sense, or in which formulas can be computed."""
     if not least <= number <= most:
         raise ParameterError(
-            parameter,
-            f"is {shown(number)}, which cannot be computed with; give one from {least:g} to "
-            f"{most:g}",
+            parameter, f"is {shown(number)}; give a number from {least:g} to {most:g}"
         )
     return number
 

@@ -6,7 +6,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,6 +45,7 @@ from discreet.release.ledger import Ledger
 from discreet.release.posterior import Estimate, Posterior
 
 Place = stores.Place
+_Item = TypeVar("_Item")
 
 _A_BUDGET = "Budget(epsilon=..., delta=...)"
 
@@ -233,6 +234,7 @@ class LinUCB:
     ) -> None:
         _require(policy, policies.Policy | None, "policy", A_POLICY)
         _require(budget, Budget | None, "budget", _A_BUDGET)
+        _require_source(noise_source)
         curator = opening.begin(
             mechanism,
             source=noise_source,
@@ -355,7 +357,8 @@ class LinUCB:
         Raises:
             ShapeError, NotFiniteError, OutOfBoundsError: a decision set cannot be used.
         """
-        checked = [self._curator.bounded(actions) for actions in sets]
+        given = _listed("sets", sets, "decision sets")
+        checked = [self._curator.bounded(actions) for actions in given]
         return diagnosis(self._curator.release, checked)
 
     @property
@@ -422,7 +425,8 @@ class LinUCB:
         Returns:
             A decision for each, in order. After an error none was made.
         """
-        admitted = self._curator.admit_all(list(sets))
+        _require_each(subjects)
+        admitted = self._curator.admit_all(_listed("sets", sets, "decision sets"))
         restricted = among is not None or exclude is not None
         places = offered_in_each([*map(len, admitted)], among, exclude) if restricted else None
         release = self._curator.shown
@@ -483,6 +487,7 @@ class LinUCB:
             pairs: decisions, or their ids, and their rewards.
             subjects: whom they were for, one for each pair, as for `learn`.
         """
+        _require_each(subjects)
         found = [(_id(decision), reward) for decision, reward in _pairs(pairs)]
         self._curator.learn(found, subjects)
 
@@ -512,6 +517,7 @@ class LinUCB:
             ShapeError, NotFiniteError, OutOfBoundsError: a row cannot be used.
             HorizonReachedError: there are not as many rounds left.
         """
+        _require_each(subjects)
         values = _vector(rewards)
         if not values:
             return
@@ -647,6 +653,7 @@ def load(
     """
     _require(policy, policies.Policy | None, "policy", A_POLICY)
     _require(budget, Budget | None, "budget", _A_BUDGET)
+    _require_source(noise_source)
     curator, document = opening.open(
         path, source=noise_source, supplied=perturbations, known_head=ledger_head
     )
@@ -690,7 +697,7 @@ def read_ledger(path: Place) -> Ledger:
 def _pairs(
     pairs: Iterable[tuple[Decision | str, float]],
 ) -> Sequence[tuple[Decision | str, float]]:
-    found = list(pairs)
+    found = _listed("pairs", pairs, "pairs of a decision and its reward")
     if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in found):
         raise ParameterError("pairs", "must be pairs of a decision and its reward")
     return found
@@ -721,6 +728,26 @@ def _vector(rewards: ArrayLike) -> list[object]:
 def _require(value: object, kind: type | UnionType, parameter: str, advice: str) -> None:
     if isinstance(value, type) or not isinstance(value, kind):
         raise ParameterError(parameter, f"is of type {type(value).__name__}; give {advice}")
+
+
+def _require_source(source: object) -> None:
+    """Refuse what is no source of noise; one of your own may have just what its noise asks for."""
+    if source is not None and (isinstance(source, type) or not hasattr(source, "secret")):
+        raise ParameterError(
+            "noise_source",
+            f"is of type {type(source).__name__}; give SeededNoise(...), or leave it out: noise "
+            "comes from the operating system then",
+        )
+
+
+def _require_each(subjects: object) -> None:
+    """Refuse what is no list of ids; the curator checks how many there are, and each of them."""
+    _require(subjects, Iterable | None, "subjects", "a list with an id, or None, for each")
+
+
+def _listed(parameter: str, values: Iterable[_Item], what: str) -> list[_Item]:
+    _require(values, Iterable, parameter, f"a list of {what}")
+    return list(values)
 
 
 def _id(decision: Decision | str) -> object:

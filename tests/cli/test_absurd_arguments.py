@@ -59,6 +59,7 @@ TOO_LARGE = [
     (*AUDIT, "--dim=1e9"),
     (*AUDIT, "--trials=1e12"),
     (*AUDIT, "--horizon=1e9"),
+    (*PLAN, "--dim=1e8"),
     (*PLAN, "--json", "--variant=gaussian", "--gap=1e-320"),
     (*PLAN, "--json", "--variant=gaussian", "--mean-reward-bound=1e308"),
 ]

@@ -204,6 +204,16 @@ def test_a_broken_ledger_is_one_line_and_no_page(stored: Path, tmp_path: Path) -
     assert not (tmp_path / "card.html").exists()
 
 
+def test_a_page_that_cannot_be_written_is_named_as_it_was_given(
+    stored: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "folder").mkdir()  # not to be replaced by a file, by whoever
+    outcome = run(stored, "--html", tmp_path / "folder")
+    assert isinstance(outcome.exception, OSError)
+    assert outcome.exception.filename == str(tmp_path / "folder")
+    assert [*tmp_path.iterdir()] == [tmp_path / "folder"]
+
+
 def test_a_page_names_no_folder_no_user_and_no_host() -> None:
     assert _name("/home/somebody/data/learner.ledger") == "learner.ledger"
     assert _name("a folder/it's mine") == "'it'\"'\"'s mine'"

@@ -364,6 +364,32 @@ def test_bad_input_is_one_line_on_standard_error(
     assert named in printed.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*TIGHT, "--contributions=0"], "--contributions: is 0; give a whole number of at least 1"),
+        ([*FEW, "--uniform=2"], "uniform: is 2; give a number from 0 to 1"),
+        ([*TIGHT, "--best=0"], "best: is 0; give a number above 0, at most 1"),
+        ([*TIGHT, "--best=2"], "best: is 2; give a number above 0, at most 1"),
+        ([*FEW, "--baseline=dp-imed"], "--env: is no multi-armed bandit"),
+        ([*TIGHT, "--dim=1e8"], "--dim: would need at least 74,505,806 GiB"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[-1],
+)
+def test_a_message_names_the_option_and_its_range(
+    arguments: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from discreet.cli import main  # noqa: PLC0415  # the function, not the module
+
+    monkeypatch.setattr(sys, "argv", ["discreet", *arguments])
+    with pytest.raises(SystemExit):
+        main()
+    assert message in capsys.readouterr().err
+
+
 def test_the_command_is_a_process_like_any_other() -> None:
     done = discreet("plan", "--variant=gaussian", "--horizon=0", "--dim=5")
     assert (done.returncode, done.stdout) == (2, "")

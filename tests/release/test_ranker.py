@@ -11,6 +11,7 @@ from discreet import LinUCB, Problem, Ranker, Release, Thompson, features
 from discreet.errors import (
     EmptyDecisionSetError,
     NotFiniteError,
+    OutOfBoundsError,
     ParameterError,
     RewoundStateError,
     ShapeError,
@@ -88,6 +89,18 @@ def test_it_moves_on_to_later_releases_and_to_no_others(problem: Problem) -> Non
     assert ranker.release is later
 
 
+def test_an_action_that_the_learner_would_refuse_is_refused(problem: Problem) -> None:
+    learner = learner_for(EARLY, problem)
+    ranker, sets = Ranker(shipped(learner)), np.eye(3) * problem.action_norm
+    for ask in (learner.choose, ranker.choose, ranker.rank, ranker.probabilities, ranker.estimate):
+        with pytest.raises(OutOfBoundsError, match="a row is longer than action_norm=") as caught:
+            ask(np.vstack([sets, 1.001 * sets[0]]))
+        assert caught.value.parameter == "actions"
+    # Rows that are too long by a trace of arithmetic are taken, as the learner takes them.
+    assert learner.choose(sets * (1 + 1e-10)).index in range(3)
+    assert ranker.choose(sets * (1 + 1e-10)).index in range(3)
+
+
 def test_bad_input_is_refused(problem: Problem) -> None:
     release = learner_for(EARLY, problem).release
     ranker = Ranker(release)
@@ -96,6 +109,9 @@ def test_bad_input_is_refused(problem: Problem) -> None:
             ranker.choose(wrong)
     with pytest.raises(NotFiniteError):
         ranker.choose([[np.nan, 0, 0]])
+    for huge in (np.inf, 1e300):
+        with pytest.raises((NotFiniteError, OutOfBoundsError)):
+            ranker.choose([[huge, 0, 0]])
     with pytest.raises(EmptyDecisionSetError):
         ranker.choose(np.eye(3), exclude=[0, 1, 2])
     with pytest.raises(ParameterError, match="does not say how probable"):

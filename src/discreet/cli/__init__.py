@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from discreet.cli import _console as console
+from discreet.cli import _interrupts as interrupts
 from discreet.cli import _shared as shared
 from discreet.cli import (
     audit,
@@ -62,20 +63,28 @@ for _command in (
 
 
 def main() -> None:
-    """Run a command; anything that goes wrong is one line on standard error and exit code 2."""
+    """Run a command; anything that goes wrong is one line on standard error and exit code 2.
+
+    An interrupt is exit code 130.
+    """
     command = typer.main.get_command(app)
+    code: object = None
     try:
-        with console.output():
-            command.main(prog_name="discreet", standalone_mode=False)
+        with interrupts.kept(), console.output():
+            code = command.main(prog_name="discreet", standalone_mode=False)
     except _UsageTrouble as error:
         shared.fail(f"{error.format_message()} (see discreet --help)")
     except (typer.Abort, KeyboardInterrupt):
-        console.note("interrupted")
-        sys.exit(130)
+        code = interrupts.EXIT_CODE
     except DiscreetError as error:
-        shared.fail(str(error))
+        shared.fail(shared.told(error))
     except OSError as error:
         place = "" if error.filename is None else f"{error.filename}: "
         shared.fail(f"{place}{error.strerror or error}")
     except MemoryError:
         shared.fail("this needs more memory than there is; give smaller sizes")
+    # Newer releases of typer make an exit code of an interrupt, and return it.
+    if code == interrupts.EXIT_CODE:
+        console.note("interrupted")
+    if isinstance(code, int) and code:
+        sys.exit(code)

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from discreet._checks import count
 from discreet.cli import _console as console
 from discreet.cli._options import OPEN
-from discreet.errors import ParameterError
+from discreet.errors import DiscreetError, ParameterError
 
 if TYPE_CHECKING:
     from discreet.privacy import Privacy
 
 _CALIBRATIONS = {"exact": "gdp"}  # another name for one
+# Options that have another name than what they set.
+_OPTIONS = {"contributions_per_user": "--contributions", "environment": "--env"}
 
 
 def variant(
@@ -138,6 +140,11 @@ def one_of(parameter: str, name: str, table: dict[str, Any]) -> Any:  # noqa: AN
     if name not in table:
         raise ParameterError(parameter, f"is {name!r}; give one of {', '.join(table)}")
     return table[name]
+
+
+def told(error: DiscreetError) -> str:
+    """An error in one line, with the name of an option where a parameter has another."""
+    return f"{_OPTIONS.get(error.parameter, error.parameter)}: {error.advice}"
 
 
 def fail(message: str) -> NoReturn:

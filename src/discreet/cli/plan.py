@@ -85,6 +85,8 @@ def plan(
     from discreet.mechanism.planning import plan as planned
     from discreet.problem import Problem
 
+    if dim > 0:  # smaller ones get a better message below
+        shared.require_memory("--dim", dim**2)
     problem = Problem(
         dim=dim,
         action_norm=action_norm,

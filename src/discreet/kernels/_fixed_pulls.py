@@ -37,7 +37,7 @@ def pull(
         regret[0] += arms.best_mean(world, start) - mean
         total += arms.reward(world_state, mean, world.reward_std, world.reward_bound)
         counts[TURN] += 1
-        if counts[TURN] == checkpoints[counts[RECORDED]]:
+        if counts[TURN] >= checkpoints[counts[RECORDED]]:
             regrets[counts[RECORDED]] = regret[0]
             counts[RECORDED] += 1
     return total

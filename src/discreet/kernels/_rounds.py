@@ -126,7 +126,8 @@ def play_radius(
 ) -> None:
     """The paper's learner: a release after every row, through a tree, and the radius beta_t.
 
-    Runs to the last checkpoint, recording the pseudo-regret so far at each of them.
+    Runs to the last checkpoint, recording the pseudo-regret so far at each of them. One that lies
+    behind is taken for reached, so that another thread can end it by moving the checkpoints.
     """
     nodes, idle, totals, number = state.nodes, state.idle, state.totals, state.number
     dim, size = world.theta.size, len(state.batch)
@@ -165,7 +166,7 @@ def play_radius(
         if len(starting) > 0:
             draw_nodes(noise_state, law, firsts, starting, scratch)
         tree.step(nodes, idle, totals, number, row, starting, last)
-        if number[0] == checkpoints[at]:
+        if number[0] >= checkpoints[at]:
             regrets[at] = regret
             at += 1
 
@@ -240,7 +241,7 @@ def play_width(
                 heaviest = windows.largest_weight(sharing.filter, timing, number)
             known = (number, heaviest, table, law, terms)
             width.region(gram, moment, *known, basis, centre, spread, lean)
-        if rows == checkpoints[at]:
+        if rows >= checkpoints[at]:
             regrets[at] = regret
             at += 1
 
@@ -330,6 +331,6 @@ def play_posterior(
             bonus = posterior.bonus(rule.deviations, rule.growth, counted, dim)
             scale = posterior.dither(rule.dither, figures)
             share = posterior.uniform_share(rule.uniform, figures)
-        if rows == checkpoints[at]:
+        if rows >= checkpoints[at]:
             regrets[at] = regret
             at += 1

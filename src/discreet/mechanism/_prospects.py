@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from discreet import _checks as checks
+from discreet.errors import ParameterError
 from discreet.kernels import _posterior as posterior
 from discreet.kernels import _schedule as schedule
 from discreet.kernels import _windows as windows
@@ -62,7 +63,8 @@ class Choices:
     def __post_init__(self) -> None:
         """Check the numbers."""
         checks.count("n_actions", self.n_actions, least=2)
-        checks.within("best", checks.positive("best", self.best), 0.0, 1.0)
+        if not 0.0 < checks.finite("best", self.best) <= 1.0:
+            raise ParameterError("best", f"is {self.best:g}; give a number above 0, at most 1")
 
     @cached_property
     def others(self) -> float:

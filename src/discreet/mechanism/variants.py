@@ -279,6 +279,12 @@ def calibrate(
         ParameterError: if there is no such variant, or it cannot do what is asked for.
     """
     row = named(variant) if isinstance(variant, str) else variant
+    if isinstance(row, type) or not callable(getattr(row, "mechanism", None)):
+        raise ParameterError(
+            "variant",
+            f"is of type {type(row).__name__}; give a name, such as 'windows', or a variant, such "
+            "as Supplied(...)",
+        )
     if memory is not None:
         row = row.with_memory(memory)
     setting = Setting.over(problem, horizon, failure_prob, open_ended=row.open_ended)

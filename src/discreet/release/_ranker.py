@@ -11,9 +11,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.errors import NotFiniteError, ParameterError, RewoundStateError, ShapeError
+from discreet.errors import (
+    NotFiniteError,
+    OutOfBoundsError,
+    ParameterError,
+    RewoundStateError,
+    ShapeError,
+)
 from discreet.features import FeatureMap
 from discreet.features._sources import Actions
+from discreet.kernels import _linalg as linalg
 from discreet.mechanism import Mechanism
 from discreet.privacy import Guarantee
 from discreet.problem import Problem
@@ -30,6 +37,8 @@ __all__ = ["Ranker"]
 _F64 = NDArray[np.float64]
 Offer: TypeAlias = ArrayLike | Actions
 """A decision set: rows, shape (K, d), or what a feature map takes."""
+
+_TOLERANCE = 1e-9  # by as much a caller's own arithmetic may make a row too long
 
 
 class Deciding(ABC):
@@ -294,8 +303,15 @@ class Ranker(Deciding):
             sets = np.empty(0)
         if sets.ndim != 2 or sets.shape[1] != dim or not len(sets):
             raise ShapeError("actions", f"must be numbers of the shape (K, {dim}), an action a row")
-        if not np.isfinite(sets).all():
-            raise NotFiniteError("actions", "holds NaN or infinity; give finite features")
+        limit = self._release.mechanism.setting.problem.action_norm
+        if not linalg.largest_square(sets) <= (limit * (1.0 + _TOLERANCE)) ** 2:  # true for NaN
+            if not np.isfinite(sets).all():
+                raise NotFiniteError("actions", "holds NaN or infinity; give finite features")
+            raise OutOfBoundsError(
+                "actions",
+                f"a row is longer than action_norm={limit:g}; scale your features, or state a "
+                "larger action_norm for the learner",
+            )
         sets.setflags(write=False)
         return sets
 

@@ -8,6 +8,7 @@ what the page says.
 import os
 import platform
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from html import escape
@@ -295,8 +296,12 @@ def replace_file(path: Path, data: bytes) -> Path:
     try:
         partial.write_bytes(data)
         partial.replace(path)
+    except OSError as error:  # it names the partial file, which nobody knows
+        error.filename, error.filename2 = str(path), None
+        raise
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
     return path
 
 

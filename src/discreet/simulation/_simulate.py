@@ -23,6 +23,7 @@ from discreet.kernels import _sums as sums
 from discreet.mechanism import Mechanism
 from discreet.release import Release, policies
 from discreet.release.policies import UCB, PosteriorUCB, Thompson
+from discreet.simulation import _interruptible as interruptible
 from discreet.simulation.environments import Environment, World
 
 F64 = NDArray[np.float64]
@@ -316,11 +317,17 @@ def play_on(
     mechanism, policy = simulation.mechanism, simulation.policy
     state, law, bounds = mechanism.float_sums(), mechanism.law, mechanism.bounds
     regrets = np.empty(len(checkpoints))
-    ends = (state, world.state, noise, draws, checkpoints, regrets)
+    states = (state, world.state, noise, draws)
+    ends: dict[str, Any] = {
+        "rounds": int(checkpoints[-1]),
+        "checkpoints": checkpoints,
+        "records": regrets,
+    }
     releases = mechanism.schedule.count(int(checkpoints[-1]))
     if isinstance(policy, PosteriorUCB):
         numbers, spreads = mechanism.spreads
-        rounds.play_posterior(
+        interruptible.call(
+            rounds.play_posterior,
             world.arrays,
             law,
             mechanism.firsts,
@@ -331,17 +338,27 @@ def play_on(
             mechanism.posterior_terms,
             releases,
             policy.numbers(mechanism),
-            *ends,
+            *states,
+            **ends,
         )
         return regrets, state
     rule = rounds.Rule(float(policy.optimism), isinstance(policy, Thompson))
     if bounds is not None:
         radius = rounds.RadiusArgs(mechanism.shift, bounds.rho_min, *mechanism.radius_terms)
-        rounds.play_radius(
-            world.arrays, law, mechanism.firsts, mechanism.sharing, radius, rule, *ends
+        interruptible.call(
+            rounds.play_radius,
+            world.arrays,
+            law,
+            mechanism.firsts,
+            mechanism.sharing,
+            radius,
+            rule,
+            *states,
+            **ends,
         )
     else:
-        rounds.play_width(
+        interruptible.call(
+            rounds.play_width,
             world.arrays,
             law,
             mechanism.firsts,
@@ -351,6 +368,7 @@ def play_on(
             mechanism.width_terms,
             releases,
             rule,
-            *ends,
+            *states,
+            **ends,
         )
     return regrets, state

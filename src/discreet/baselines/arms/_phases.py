@@ -25,6 +25,7 @@ from discreet.baselines.arms._learner import ArmLearner, ArmSettings
 from discreet.kernels import _phases as kernels
 from discreet.kernels._pulls import PER_DRAW
 from discreet.mechanism.noise.sources import NoiseSource
+from discreet.simulation import _interruptible as interruptible
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -66,7 +67,16 @@ class PhasedRule(ArmSettings):
             checkpoints: rounds at which pulls are recorded, growing, shape (C,).
             pulls: filled with the pulls of each arm so far, shape (C, n_arms).
         """
-        kernels.play(means, self.compiled, reward_state, noise_state, checkpoints, pulls)
+        interruptible.call(
+            kernels.play,
+            means,
+            self.compiled,
+            reward_state,
+            noise_state,
+            rounds=int(checkpoints[-1]),
+            checkpoints=checkpoints,
+            records=pulls,
+        )
 
     def _epsilon(self) -> float:
         """Epsilon for the kernels: infinite if there is none."""

@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 from discreet.baselines.arms._learner import ArmLearner, ArmSettings, checked_epsilon
 from discreet.kernels import _pulls as kernels
 from discreet.mechanism.noise.sources import NoiseSource
+from discreet.simulation import _interruptible as interruptible
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -92,7 +93,8 @@ class UpperConfidence(ArmSettings):
             checkpoints: rounds at which pulls are recorded, growing, shape (C,).
             pulls: filled with the pulls of each arm so far, shape (C, n_arms).
         """
-        kernels.play(
+        interruptible.call(
+            kernels.play,
             means,
             self.widths,
             self.levels,
@@ -100,8 +102,9 @@ class UpperConfidence(ArmSettings):
             self.horizon,
             reward_state,
             noise_state,
-            checkpoints,
-            pulls,
+            rounds=int(checkpoints[-1]),
+            checkpoints=checkpoints,
+            records=pulls,
         )
 
 

@@ -16,6 +16,7 @@ from discreet.kernels import _random as random
 from discreet.kernels._pulls import GRID, PER_DRAW, noise
 from discreet.privacy import Guarantee, Privacy
 from discreet.problem import Problem
+from discreet.simulation import _interruptible as interruptible
 from discreet.simulation.environments import World
 
 F64 = NDArray[np.float64]
@@ -132,14 +133,25 @@ class CoreSetElimination:
         steps = CoreSetSteps(self)
         steps.begin(np.ascontiguousarray(arrays.actions.T))
         counts, regret = np.zeros(2, np.int64), np.zeros(1)
-        ends = (counts, regret, checkpoints, regrets)
+        so_far = (counts, regret)
         while counts[pulls.RECORDED] < checkpoints.size:
             if steps.stock():
                 normals = np.empty(steps.stock())
                 random.fill_normals(noise_state, normals)
                 steps.refill(normals)
             arm, left = steps.current()
-            total = pulls.pull(arrays, world.state, arm, min(left, self.horizon), *ends)
+            most = min(left, self.horizon)
+            total = interruptible.call(
+                pulls.pull,
+                arrays,
+                world.state,
+                arm,
+                most,
+                *so_far,
+                rounds=most,
+                checkpoints=checkpoints,
+                records=regrets,
+            )
             if counts[pulls.RECORDED] < checkpoints.size:
                 steps.add(total, left)
 

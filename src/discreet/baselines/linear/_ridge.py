@@ -20,6 +20,7 @@ from discreet.kernels._schedule import NEVER, Timing
 from discreet.mechanism import _tails as tails
 from discreet.privacy import Privacy
 from discreet.problem import Problem
+from discreet.simulation import _interruptible as interruptible
 from discreet.simulation.environments import World
 
 F64 = NDArray[np.float64]
@@ -121,7 +122,17 @@ class RidgePlay:
         """
         spec, states = self.compiled, (noise_state, policy_state)
         state = kernels.empty(world.arrays.theta.size, spec.levels)
-        kernels.play(world.arrays, spec, state, world.state, *states, checkpoints, regrets)
+        interruptible.call(
+            kernels.play,
+            world.arrays,
+            spec,
+            state,
+            world.state,
+            *states,
+            rounds=int(checkpoints[-1]),
+            checkpoints=checkpoints,
+            records=regrets,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
