@@ -63,7 +63,11 @@ def test_rewards_that_are_no_numbers_are_refused(learner: discreet.LinUCB, kind:
     learner.learn_many([(one, 0.5) for one in decisions])
 
 
-@pytest.mark.parametrize("wrong", [5, None, object(), discreet.Supplied, [1]], ids=repr)
+@pytest.mark.parametrize(
+    "wrong",
+    [5, None, object(), discreet.Supplied, [1]],
+    ids=["a number", "nothing", "an object", "a class", "a list"],
+)
 def test_what_is_no_variant_is_refused_by_name(wrong: Any) -> None:  # noqa: ANN401
     advice = "variant: is of type .*; give a name, such as 'windows'"
     with pytest.raises(ParameterError, match=advice):
@@ -72,7 +76,11 @@ def test_what_is_no_variant_is_refused_by_name(wrong: Any) -> None:  # noqa: ANN
         calibrate(wrong, PROBLEM, horizon=9, privacy=None)
 
 
-@pytest.mark.parametrize("wrong", [5, "seed", np.random.default_rng(0), type], ids=repr)
+@pytest.mark.parametrize(
+    "wrong",
+    [5, "seed", np.random.default_rng(0), type],
+    ids=["a number", "a text", "a generator of numpy", "a class"],
+)
 def test_what_is_no_source_of_noise_is_refused_by_name(wrong: Any, tmp_path: Path) -> None:  # noqa: ANN401
     advice = r"noise_source: is of type .*; give SeededNoise\(\.\.\.\), or leave it out"
     with pytest.raises(ParameterError, match=advice):
