@@ -7,6 +7,7 @@ import logging
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -197,6 +198,9 @@ def _until_parent_ends(stop: threading.Event) -> None:
 
 def _answer(configuration: Configuration, database: Database, witness: Witness) -> int:
     """The process that answers HTTP."""
+    from discreet.service._server import bound  # noqa: PLC0415  # it needs the extra
+
+    listening = bound(configuration)  # before the writer is started: it would have nobody to serve
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, hard), hard))
@@ -207,7 +211,7 @@ def _answer(configuration: Configuration, database: Database, witness: Witness) 
         environment = {} if place is None else {"DISCREET_DATABASE": place}
         children.append(_Child("writer", _writer_command(configuration), environment))
     try:
-        return _looped(configuration, database, witness, children)
+        return _looped(configuration, database, witness, children, listening)
     finally:
         for child in children:
             child.stop()
@@ -218,10 +222,11 @@ def _looped(
     database: Database,
     witness: Witness,
     children: list["_Child"],
+    listening: socket.socket,
 ) -> int:
     uvloop: Any = import_module("uvloop")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve_http(configuration, database, witness, children))
+        return runner.run(_serve_http(configuration, database, witness, children, listening))
 
 
 async def _serve_http(
@@ -229,15 +234,15 @@ async def _serve_http(
     database: Database,
     witness: Witness,
     children: list["_Child"],
+    listening: socket.socket,
 ) -> int:
     from discreet.service._application import application  # noqa: PLC0415  # it needs the extra
     from discreet.service._core import Core  # noqa: PLC0415  # it needs the extra
-    from discreet.service._server import bound, server_for  # noqa: PLC0415  # it needs the extra
+    from discreet.service._server import server_for  # noqa: PLC0415  # it needs the extra
 
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    sockets = [bound(configuration)]
     administrator = administrator_of()
     if administrator is not None and len(administrator) < _SHORT:
         _log.warning("DISCREET_ADMIN_KEY is short and can be guessed; give 16 characters or more")
@@ -245,7 +250,7 @@ async def _serve_http(
     shown = await core.start(patience=_START if configuration.database else 0.0)
     if shown is not None:
         _say(f"admin key: {shown}")
-    port = sockets[0].getsockname()[1]
+    port = listening.getsockname()[1]
     server = server_for(application(core, configuration), configuration)
     address = (
         f"{'https' if configuration.tls_certificate else 'http'}://{_host(configuration)}:{port}"
@@ -259,7 +264,7 @@ async def _serve_http(
     gc.freeze()  # what is there now stays: looking through it would hold up requests for long
     ending = asyncio.create_task(_stop_when(stopping, server))
     try:
-        await server.serve(sockets=sockets)
+        await server.serve(sockets=[listening])
     finally:
         ending.cancel()
         if visitors is not None:
