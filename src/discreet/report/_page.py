@@ -296,8 +296,9 @@ def replace_file(path: Path, data: bytes) -> Path:
     try:
         partial.write_bytes(data)
         partial.replace(path)
-    except OSError as error:  # it names the partial file, which nobody knows
-        error.filename, error.filename2 = str(path), None
+    except OSError as error:
+        if error.filename is not None:  # the partial file, which nobody knows
+            error.filename, error.filename2 = str(path), None
         raise
     finally:
         with suppress(OSError):
