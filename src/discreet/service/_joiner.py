@@ -232,6 +232,8 @@ class Joiner:
         While there is much to do it does so by itself, every thousand rows.
         """
         learner, now = self._learner, time.monotonic()
+        if learner.path is None:  # nothing is on a disk
+            return
         if closed:
             self._closed_at = now
         released = learner.release.rows
