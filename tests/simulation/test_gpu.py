@@ -2,7 +2,16 @@
 
 import numpy as np
 import pytest
-from test_gpu_source import CASES, CHECKPOINTS, FAR, MORE_CASES, ROUNDS, VARIANTS, simulation
+from test_gpu_source import (
+    CASES,
+    CHECKPOINTS,
+    FAR,
+    MORE_CASES,
+    OPTIONS,
+    ROUNDS,
+    VARIANTS,
+    simulation,
+)
 
 from discreet.simulation import run_seed, simulate
 from discreet.simulation._cuda._batch import Batch, Replicates
@@ -16,7 +25,7 @@ pytestmark = pytest.mark.gpu
 @pytest.mark.parametrize("name", [*CASES, *MORE_CASES])
 def test_regret_is_that_of_the_package_whatever_the_lanes(name: str, lanes: int) -> None:
     world, policy = {**CASES, **MORE_CASES}[name]
-    what = simulation(VARIANTS.get(name, name), world, policy)
+    what = simulation(VARIANTS.get(name, name), world, policy, **OPTIONS.get(name, {}))
     made = plan(what, CHECKPOINTS)
     seeds = range(5_000, 9_000)
     parts = [Replicates(plan=made, seeds=seeds)]

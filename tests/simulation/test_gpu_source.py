@@ -1,6 +1,7 @@
 """The GPU's source, compiled for a processor, beside the package: the same law, the same seeds."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from discreet.simulation.environments import (
     Environment,
     Fixed,
     Sphere,
+    World,
 )
 
 ROUNDS = 300
@@ -37,8 +39,12 @@ CASES = {
     "wishart": (Basis(dim=3), None),
     "nonprivate": (Sphere(dim=3, n_actions=5, rewards=GAUSSIAN), None),
     "LinUCB": (Clusters(dim=3, n_actions=5), UCB()),
+    "rewards alone": (SPHERE, None),
+    "a memory": (SPHERE, None),
 }
 MORE_CASES = {
+    "rewards alone, tight": (Clusters(dim=3, n_actions=5), None),
+    "a tree and the posterior": (Basis(dim=3), PosteriorUCB()),
     "Thompson": (SPHERE, Thompson()),
     "many features": (Sphere(dim=9, n_actions=6), UCB()),
     "windows of many features": (Sphere(dim=10, n_actions=6), None),
@@ -48,6 +54,15 @@ VARIANTS = {
     "Thompson": "gaussian",
     "many features": "nonprivate",
     "windows of many features": "windows",
+    "rewards alone": "windows",
+    "rewards alone, tight": "tight",
+    "a memory": "windows",
+    "a tree and the posterior": "gaussian",
+}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "rewards alone": {"protects": "rewards", "epsilon": 2.0},
+    "rewards alone, tight": {"protects": "rewards", "epsilon": 2.0},
+    "a memory": {"memory": 20},
 }
 
 
@@ -58,12 +73,14 @@ def simulation(
     *,
     tree: str | None = None,
     rounds: int = ROUNDS,
+    epsilon: float = 20.0,
+    protects: str = "rows",
+    memory: int | None = None,
 ) -> Simulation:
     row = named(name) if tree is None else named(name).with_tree(tree)
-    privacy = Privacy(epsilon=1.0 if name == "wishart" else 20.0, delta=0.1)
-    mechanism = calibrate(
-        row, world.problem, horizon=rounds, privacy=privacy if row.private else None
-    )
+    epsilon = 1.0 if name == "wishart" else epsilon
+    privacy = Privacy(epsilon=epsilon, delta=0.1, protects=protects) if row.private else None
+    mechanism = calibrate(row, world.problem, horizon=rounds, privacy=privacy, memory=memory)
     return Simulation(environment=world, mechanism=mechanism, rounds=rounds, policy=policy)
 
 
@@ -79,7 +96,7 @@ def batch(found: Plan, seeds: range, *parts: int) -> Batch:
 )
 def test_regret_is_that_of_the_package_within_chance(name: str) -> None:
     world, policy = {**CASES, **MORE_CASES}[name]
-    what = simulation(VARIANTS.get(name, name), world, policy)
+    what = simulation(VARIANTS.get(name, name), world, policy, **OPTIONS.get(name, {}))
     found = batch(plan(what, CHECKPOINTS), range(5_000, 7_000), ROUNDS).regrets()[0]
     known = np.array([run_seed(what, seed, CHECKPOINTS) for seed in range(500)])
     apart = found.mean(axis=0) - known.mean(axis=0)
@@ -136,6 +153,30 @@ def test_noise_has_its_deviation_and_four_percent_more_or_less_is_found(
         assert abs(noise.mean()) < FAR / np.sqrt(noise.size) * factor
 
 
+def test_where_rewards_alone_are_protected_only_their_sums_have_noise() -> None:
+    uniform = PosteriorUCB(uniform=1.0)
+    for name in ("windows", "tight"):
+        what = simulation(name, policy=uniform, rounds=127, protects="rewards", epsilon=2.0)
+        found, seeds = plan(what, np.array([127])), range(8_000)
+        noise = shown(found, seeds)[1] - shown(scaled(found, 0.0), seeds)[1]
+        np.testing.assert_array_equal(noise[:-3], 0.0)
+        of_moment = noise[-3:] / found.tables["releases"][-1, 8]
+        for factor, alike in ((1.0, True), (0.96, False), (1.04, False)):
+            square = ((factor * of_moment) ** 2).sum()
+            assert (abs(square - of_moment.size) < FAR * np.sqrt(2 * of_moment.size)) == alike
+
+
+def test_a_memory_shows_fewer_rows() -> None:
+    uniform = PosteriorUCB(uniform=1.0)
+    for memory, least, most in ((None, 80.0, 127.0), (20, 20.0, 60.0)):
+        what = simulation("windows", policy=uniform, rounds=127, memory=memory)
+        found = plan(what, np.array([127]))
+        rows = shown(scaled(found, 0.0), range(3))[1]
+        weight = found.tables["releases"][-1, 9]
+        assert least < weight < most
+        np.testing.assert_allclose(rows[[0, 2, 5]].sum(axis=0), weight, rtol=1e-5)
+
+
 def test_wishart_noise_has_its_mean_and_its_deviation() -> None:
     what = simulation("wishart", Basis(dim=3), rounds=127)
     found, seeds = plan(what, np.array([127])), range(4_000)
@@ -181,10 +222,23 @@ def test_few_replicates_take_many_lanes() -> None:
     assert lanes_for(replace(shape, dim=20), 1, 132) == 128
 
 
+class Uneven(Fixed):
+    """A world of one's own: its first action is shorter than the others."""
+
+    def start(self, sequence: np.random.SeedSequence) -> World:
+        world = super().start(sequence)
+        world.arrays.actions[:, 0] *= 0.5
+        return world
+
+
 def test_what_a_gpu_cannot_play_is_refused_with_advice() -> None:
     drifting = simulation("windows", Drifting(world=SPHERE, flip=100))
     with pytest.raises(ParameterError, match="device: is 'cuda', where no world drifts; use cpu"):
         plan(drifting, CHECKPOINTS)
+    longer = simulation("nonprivate", Uneven(dim=3, n_actions=5), UCB())
+    with pytest.raises(ParameterError, match="device: is 'cuda', where fixed actions are of one"):
+        plan(longer, CHECKPOINTS)
+    plan(simulation("windows", Uneven(dim=3, n_actions=5)), CHECKPOINTS)
     with pytest.raises(ParameterError, match="dim: is 65; on a GPU give at most 64"):
         plan(simulation("nonprivate", Basis(dim=65)), CHECKPOINTS)
     with pytest.raises(ParameterError, match="device"):

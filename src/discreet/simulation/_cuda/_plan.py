@@ -194,6 +194,12 @@ def _shape(simulation: Simulation, world: World) -> Shape:
     if rule == WIDTH and mechanism.bounds is not None:
         rule = RADIUS
     dim = simulation.environment.problem.dim
+    if world.arrays.kind == arms.SAME and rule != POSTERIOR:
+        _require(
+            _alike(world.arrays.actions),
+            "device",
+            "is 'cuda', where fixed actions are of one length for UCB and Thompson; use cpu",
+        )
     _require(
         world.arrays.drift.kind == arms.STILL, "device", "is 'cuda', where no world drifts; use cpu"
     )
@@ -225,6 +231,12 @@ def _shape(simulation: Simulation, world: World) -> Shape:
         sampling=isinstance(policy, Thompson),
         every_round=mechanism.schedule.every_round,
     )
+
+
+def _alike(actions: F64) -> bool:
+    """Whether all actions, shape (d, K), have one length, so that none is best before any row."""
+    squares = (actions**2).sum(axis=0)
+    return bool(np.allclose(squares, squares[0], rtol=1e-6))
 
 
 def _fields(simulation: Simulation, world: World) -> dict[str, float]:
