@@ -1,5 +1,6 @@
 """The GPU's source, compiled for a processor, beside the package: the same law, the same seeds."""
 
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from discreet.simulation import Simulation, run_seed, simulate
 from discreet.simulation._cuda import _runtime as runtime
 from discreet.simulation._cuda._batch import Batch, Replicates, lanes_for
 from discreet.simulation._cuda._plan import DECLARATIONS, Plan, plan
-from discreet.simulation._cuda._play import played
+from discreet.simulation._cuda._play import play, played
 from discreet.simulation.environments import (
     GAUSSIAN,
     Basis,
@@ -214,6 +215,38 @@ def test_an_interrupt_keeps_what_is_finished() -> None:
     assert len(regrets) == 512
     with pytest.raises(KeyboardInterrupt):
         played(Host(), what, range(20), on_seed=lambda done: interrupt(done + 1_000))
+
+
+class Slow(Host):
+    """Takes its time but for Wishart noise; knows what it was asked to compile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: dict[str, int] = {}
+        self.interrupted = threading.Event()
+
+    def compiled(self, macros: dict[str, int]) -> Any:  # noqa: ANN401  # as in Host
+        self.asked[repr(macros)] = macros["WISHART"]
+        if not macros["WISHART"]:
+            self.interrupted.wait(60)
+        return super().compiled(macros)
+
+
+def test_the_longest_run_is_compiled_first_and_after_an_interrupt_nothing_more_is() -> None:
+    names = ("gaussian", "tight", "windows", "nonprivate", "wishart")
+    wanted = [
+        Replicates(plan=plan(simulation(name, rounds=30), np.array([30])), seeds=range(2))
+        for name in names
+    ]
+    device, others = Slow(), set(threading.enumerate())
+    running = play(device, wanted)
+    assert wanted[next(running)[0]].plan.shape.wishart
+    running.close()
+    device.interrupted.set()
+    for thread in set(threading.enumerate()) - others:
+        thread.join(60)
+    assert next(iter(device.asked.values())) == 1
+    assert len(device.asked) < len(names)
 
 
 def test_few_replicates_take_many_lanes() -> None:

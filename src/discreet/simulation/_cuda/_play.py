@@ -3,7 +3,6 @@
 Between the parts of a run interrupts are handled and progress is reported.
 """
 
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ _LONG_PART = 2.0  # or, while others are still to be compiled
 _FIRST = 2_000  # rounds of the first
 _PAUSE = 0.002  # seconds between looks at the device
 _MOST = 512  # replicates for each processor in one batch: so many fit at a time
+_COMPILERS = 2  # at a time: NVIDIA's compiler has locks, and the longest runs should not wait
 
 Share = Callable[[float], None]
 
@@ -40,63 +40,81 @@ def play(
     """
     total = sum(len(part.seeds) * part.plan.rounds for part in wanted)
     most, finished = _MOST * device.processors, 0.0
-    waiting, under_way = _grouped(wanted, most), list[_UnderWay]()
+    waiting, under_way = grouped(device, wanted), list[_UnderWay]()
     compiling = _Compiling(device, waiting)
-    while waiting or under_way:
-        held = sum(one.batch.replicates for one in under_way)
-        group = compiling.next_of(waiting)
-        if group is not None and (not under_way or held + group.replicates <= most):
-            waiting.remove(group)
-            under_way.append(_UnderWay(device, group))
-        for one in list(under_way):
-            if one.batch.busy():
-                continue
-            if not one.batch.done:
-                one.advance(_LONG_PART if waiting else _PART)
-                continue
-            under_way.remove(one)
-            finished += one.rounds_played()
-            yield from one.results()
-        if on_share is not None:
-            ready = finished + sum(one.rounds_played() for one in under_way)
-            on_share(min(1.0, ready / total))
-        time.sleep(_PAUSE)
+    try:
+        while waiting or under_way:
+            held = sum(one.batch.replicates for one in under_way)
+            group = compiling.next_of(waiting)
+            if group is not None and (not under_way or held + group.replicates <= most):
+                waiting.remove(group)
+                under_way.append(_UnderWay(device, group))
+            for one in list(under_way):
+                if one.batch.busy():
+                    continue
+                if not one.batch.done:
+                    one.advance(_LONG_PART if waiting else _PART)
+                    continue
+                under_way.remove(one)
+                finished += one.rounds_played()
+                yield from one.results()
+            if on_share is not None:
+                ready = finished + sum(one.rounds_played() for one in under_way)
+                on_share(min(1.0, ready / total))
+            time.sleep(_PAUSE)
+    finally:
+        compiling.close()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Group:
-    """Seeds of settings of one shape, and the places of those settings in what is wanted."""
+class Group:
+    """Seeds of settings of one shape.
+
+    Attributes:
+        places: of those settings in what is wanted.
+        parts: the seeds.
+    """
 
     places: list[int]
     parts: list[Replicates]
 
     @property
     def replicates(self) -> int:
+        """How many there are."""
         return sum(len(part.seeds) for part in self.parts)
 
     @property
     def rounds(self) -> int:
+        """How many rounds the longest of them has."""
         return max(part.plan.rounds for part in self.parts)
 
+    @property
+    def shape(self) -> Shape:
+        """What they have in common."""
+        return self.parts[0].plan.shape
+
     def macros(self, device: Device) -> dict[str, int]:
-        shape = self.parts[0].plan.shape
-        return macros(shape, lanes_for(shape, self.replicates, device.processors))
+        """What has to be compiled for them."""
+        return macros(self.shape, lanes_for(self.shape, self.replicates, device.processors))
 
 
 class _Compiling:
-    """Compiles for all groups in threads, so that the first need not wait for the last."""
+    """Compiles for all groups in threads, in order: the first are played while others wait."""
 
-    def __init__(self, device: Device, groups: Sequence[_Group]) -> None:
-        threads = ThreadPoolExecutor(max(1, min(len(groups), os.cpu_count() or 1)))
+    def __init__(self, device: Device, groups: Sequence[Group]) -> None:
+        self._threads = ThreadPoolExecutor(_COMPILERS)
         shapes = {group: group.macros(device) for group in groups}
         once = {
-            tuple(shape.items()): threads.submit(device.compiled, shape)
+            tuple(shape.items()): self._threads.submit(device.compiled, shape)
             for shape in {tuple(one.items()): one for one in shapes.values()}.values()
         }
         self._pending = {group: once[tuple(shape.items())] for group, shape in shapes.items()}
-        threads.shutdown(wait=False)
 
-    def next_of(self, waiting: Sequence[_Group]) -> _Group | None:
+    def close(self) -> None:
+        """Compile nothing that has not begun: nobody waits for it after an interrupt."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def next_of(self, waiting: Sequence[Group]) -> Group | None:
         """The first group that can be played, if any; an error of its compiler is raised."""
         for group in waiting:
             if self._pending[group].done():
@@ -108,7 +126,7 @@ class _Compiling:
 class _UnderWay:
     """A group on the device."""
 
-    def __init__(self, device: Device, group: _Group) -> None:
+    def __init__(self, device: Device, group: Group) -> None:
         self._group, self._pace = group, 0
         self.batch = Batch(device, group.parts)
 
@@ -132,8 +150,12 @@ class _UnderWay:
             yield place, part.seeds, found
 
 
-def _grouped(wanted: Sequence[Replicates], most: int) -> list[_Group]:
-    """Settings of the same shape together, ``most`` seeds at a time, the longest runs first."""
+def grouped(device: Device, wanted: Sequence[Replicates]) -> list[Group]:
+    """Settings of one shape together, as many seeds as fit at a time, the longest runs first.
+
+    Of runs as long as each other those with Wishart noise come first: their rounds take longest.
+    """
+    most = _MOST * device.processors
     shapes: dict[Shape, list[tuple[int, Replicates]]] = {}
     for place, part in enumerate(wanted):
         shapes.setdefault(part.plan.shape, []).append((place, part))
@@ -141,10 +163,10 @@ def _grouped(wanted: Sequence[Replicates], most: int) -> list[_Group]:
     for members in shapes.values():
         members.sort(key=lambda member: -member[1].plan.rounds)
         found += [
-            _Group(places=[place for place, _ in some], parts=[part for _, part in some])
+            Group(places=[place for place, _ in some], parts=[part for _, part in some])
             for some in _filled(members, most)
         ]
-    return sorted(found, key=lambda group: -group.rounds)
+    return sorted(found, key=lambda group: (-group.rounds, not group.shape.wishart))
 
 
 def _filled(
