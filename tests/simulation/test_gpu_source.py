@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -282,6 +283,59 @@ def test_without_a_gpu_one_line_says_what_is_missing(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(__import__("sys").modules, "cupy", None)
     with pytest.raises(BackendError, match=r"^device: cuda needs CuPy.*discreet\[cuda\]'$"):
         simulate(simulation("gaussian"), seeds=[0], device="cuda")
+
+
+class Cupy:
+    """What `_runtime` uses of CuPy, on a machine that has a GPU and no compiler for it."""
+
+    def __init__(self, said: list[str]) -> None:
+        self.cuda = self
+        self.runtime = SimpleNamespace(getDeviceCount=lambda: 1, CUDARuntimeError=OSError)
+        self._said = said
+
+    def Device(self) -> SimpleNamespace:  # noqa: N802  # CuPy's name
+        return SimpleNamespace(
+            attributes={"MultiProcessorCount": 132},
+            use=lambda: None,
+            synchronize=lambda: self._said.append("wait for the device"),
+        )
+
+    def Stream(self, **_: bool) -> SimpleNamespace:  # noqa: N802  # as above
+        return SimpleNamespace()
+
+    def Event(self) -> SimpleNamespace:  # noqa: N802  # as above
+        return SimpleNamespace(record=lambda _: None, done=True)
+
+    def get_elapsed_time(self, start: object, end: object) -> float:
+        raise NotImplementedError
+
+    def get_current_stream(self) -> SimpleNamespace:
+        return SimpleNamespace(synchronize=lambda: self._said.append("wait for what was sent"))
+
+    def RawModule(self, **_: object) -> SimpleNamespace:  # noqa: N802  # as above
+        def fail(name: str) -> None:
+            raise RuntimeError(f"CuPy failed to load libnvrtc.so.13 for {name}")
+
+        return SimpleNamespace(get_function=fail)
+
+
+def test_without_nvidias_compiler_one_line_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "cupy", Cupy([]))
+    with pytest.raises(BackendError, match=r"^device: cuda needs NVIDIA's compiler .*\[ctk\]'$"):
+        simulate(simulation("gaussian"), seeds=[0], device="cuda")
+
+
+def test_a_first_launch_waits_for_what_was_sent_and_not_for_other_kernels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: list[str] = []
+    monkeypatch.setitem(__import__("sys").modules, "cupy", Cupy(said))
+    stream = runtime.Gpu().stream()
+    for _ in range(2):
+        stream.launch(lambda *_, **__: said.append("play"), 1, 128, ())
+    assert said == ["wait for what was sent", "play", "play"]
 
 
 def test_the_source_stays_readable() -> None:

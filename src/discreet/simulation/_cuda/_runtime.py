@@ -38,7 +38,7 @@ class _Stream:
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._start, self._end = cupy.cuda.Event(), cupy.cuda.Event()
         self._between = cupy.cuda.get_elapsed_time
-        self._arrived = cupy.cuda.Device().synchronize
+        self._sender = cupy.cuda.get_current_stream()
         self._fresh = True
 
     def launch(self, function: Any, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401  # CuPy is an extra
@@ -46,8 +46,8 @@ class _Stream:
             np.uint64(one.address) if isinstance(one, _Buffer) else np.int64(one)
             for one in arguments
         )
-        if self._fresh:  # what was sent may still be on its way
-            self._arrived()
+        if self._fresh:  # what was sent may be on its way; other kernels need not end for it
+            self._sender.synchronize()
             self._fresh = False
         self._start.record(self._stream)
         function((blocks,), (threads,), given, stream=self._stream)
@@ -93,7 +93,16 @@ class Gpu:
             self._cupy.cuda.Device().use()  # also in a thread that has not met it yet
             options = _OPTIONS + tuple(f"-D{name}={value}" for name, value in macros.items())
             module = self._cupy.RawModule(code=source(), options=options)
-            self._kernels[key] = module.get_function("play")
+            try:
+                self._kernels[key] = module.get_function("play")
+            except RuntimeError as error:
+                if "failed to load" not in str(error):
+                    raise
+                raise BackendError(
+                    "device",
+                    "cuda needs NVIDIA's compiler at run time, which is not found here; install "
+                    "the CUDA 13 toolkit, or run pip install 'cupy-cuda13x[ctk]'",
+                ) from None
         return self._kernels[key]
 
     def put(self, array: NDArray[Any]) -> _Buffer:
