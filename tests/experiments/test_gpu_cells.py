@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from discreet.errors import BackendError
 from discreet.experiments import _folder as folder
 from discreet.experiments import _gpu as gpu
 from discreet.experiments import _reproduce as again
@@ -42,6 +43,22 @@ def test_seeds_can_be_added_to_every_cell(name: str) -> None:
         seeds.setdefault(repr(fields), set()).add(seed)
     assert {frozenset(found) for found in seeds.values()} == {frozenset(range(5))}
     assert "--seeds 5" in request.command()
+
+
+def test_without_a_gpu_no_folder_is_claimed_and_a_finished_one_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    request = again.Request(
+        name="dimension", scale=Scale.SMOKE, out=tmp_path / "out", jobs=1, device="cuda"
+    )
+    with pytest.raises(BackendError, match="device"):
+        again.reproduce(request)
+    assert not request.out.exists()
+    plan = request.plan()
+    with folder.opened(request.out, plan) as kept:
+        gpu.run(plan.tasks, kept, Host())
+    assert again.reproduce(request).cells == len(plan.tasks)
 
 
 def test_a_folder_is_for_one_device() -> None:

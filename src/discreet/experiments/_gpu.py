@@ -5,7 +5,7 @@ drawn anew. So a run's folder is for the one or for the other.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,15 +32,8 @@ def run(
         device: where they run.
         on_cell: called with the number of finished tasks whenever there are others.
     """
-    finished = kept.finished
-    settings: dict[Play, dict[int, list[Task]]] = {}
-    for task in tasks:
-        if task.key not in finished and isinstance(task.cell, Play):
-            same = settings.setdefault(replace(task.cell, seed=0), {})
-            same.setdefault(task.cell.seed, []).append(task)
-    wanted = [
-        Replicates(plan=_plan(cell), seeds=sorted(by_seed)) for cell, by_seed in settings.items()
-    ]
+    settings = _by_setting(tasks, kept.finished)
+    wanted = _replicates(settings)
     members, start = list(settings.values()), time.perf_counter()
     for place, seeds, regrets in play(device, wanted):
         checkpoints = wanted[place].plan.checkpoints
@@ -53,10 +46,38 @@ def run(
             on_cell(len(kept.finished))
 
 
+def replicates(tasks: Sequence[Task]) -> list[Replicates]:
+    """What a GPU plays for these tasks.
+
+    Args:
+        tasks: any; those that are not of `Play` are left out.
+
+    Returns:
+        Each setting with its seeds.
+    """
+    return _replicates(_by_setting(tasks, ()))
+
+
+def _by_setting(
+    tasks: Sequence[Task], finished: Container[str]
+) -> dict[Play, dict[int, list[Task]]]:
+    """Unfinished tasks by setting and seed."""
+    settings: dict[Play, dict[int, list[Task]]] = {}
+    for task in tasks:
+        if task.key not in finished and isinstance(task.cell, Play):
+            same = settings.setdefault(replace(task.cell, seed=0), {})
+            same.setdefault(task.cell.seed, []).append(task)
+    return settings
+
+
 def _finished(task: Task, readings: Any, seconds: float) -> Finished:  # noqa: ANN401  # a tuple
     return Finished(
         experiment=task.experiment, settings=task.settings, readings=readings, seconds=seconds
     )
+
+
+def _replicates(settings: dict[Play, dict[int, list[Task]]]) -> list[Replicates]:
+    return [Replicates(plan=_plan(cell), seeds=sorted(by)) for cell, by in settings.items()]
 
 
 def _plan(cell: Play) -> Plan:

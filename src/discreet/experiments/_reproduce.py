@@ -176,22 +176,25 @@ class Steps:
 def reproduce(request: Request, *, on_cell: Callable[[int], None] | None = None) -> Findings:
     """Run, judge, write. Cells that the folder has already are not run again.
 
-    ``on_cell`` is called with the number of finished cells.
+    ``on_cell`` is called with the number of finished cells. A GPU is looked for only if there is
+    something to run on it.
     """
     plan = request.plan()
+    if request.device == "cuda" and not request.out.exists():
+        Gpu()  # or an error, before there is a folder that only a GPU can fill
     with folder.opened(request.out, plan) as kept:
         if on_cell is not None:
             on_cell(len(kept.finished))
-        if request.device == "cuda":
+        if request.device == "cuda" and len(kept.finished) < len(plan.tasks):
             device = Gpu()
-            kept.note_start(_start(request, 1))
+            kept.note_start(start_facts(request, 1))
             gpu.run(plan.tasks, kept, device, on_cell=on_cell)
         if len(kept.finished) < len(plan.tasks):
             with running.BACKENDS[request.backend](request.jobs, request.address) as workers:
-                kept.note_start(_start(request, workers.count))
+                kept.note_start(start_facts(request, workers.count))
                 running.run(plan.tasks, kept, workers, on_cell=on_cell)
         elif not kept.starts:
-            kept.note_start(_start(request, request.jobs))
+            kept.note_start(start_facts(request, request.jobs))
         cells = [kept.finished[task.key] for task in plan.tasks]
         try:
             claims, files = write_report(
@@ -207,7 +210,8 @@ def reproduce(request: Request, *, on_cell: Callable[[int], None] | None = None)
     return Findings(claims=claims, files=files, cells=len(cells))
 
 
-def _start(request: Request, workers: int) -> dict[str, Any]:
+def start_facts(request: Request, workers: int) -> dict[str, Any]:
+    """Where and how a command is started, for the journal of its run."""
     origin = Provenance.gathered(
         command=request.command(), started=datetime.now(UTC), seconds=0.0, workers=workers
     )
