@@ -70,14 +70,14 @@ class Region(NamedTuple):
         return np.asarray(np.sqrt(squares @ self.noise) + np.sqrt(squares @ self.bias))
 
 
-def region(gram: F64, known: width.Terms) -> Region:
-    """The set of a released Gram matrix with the noise `HELD`."""
+def region(gram: F64, known: width.Terms, held: width.ReleaseNoise = HELD) -> Region:
+    """The set of a released Gram matrix with this noise."""
     dim = len(gram)
     basis, weights = np.empty((dim, dim)), np.empty(dim)
     noise, bias = np.empty(dim), np.empty(dim)
-    reach = HELD.reach / HELD.gram_std
-    table = width.NoiseTable(np.array([1]), *(np.array([x]) for x in (1.0, reach, HELD.log_tail)))
-    law = Noise(HELD.gram_std, HELD.moment_std, 0.0)
+    reach = held.reach / held.gram_std if held.gram_std else 0.0
+    table = width.NoiseTable(np.array([1]), *(np.array([x]) for x in (1.0, reach, held.log_tail)))
+    law = Noise(held.gram_std, held.moment_std, 0.0)
     parts = (basis, weights, noise, bias)
     shift = width.region(gram, np.zeros(dim), 1, 1.0, table, law, known, *parts)
     return Region(basis, noise, bias, shift)
@@ -240,6 +240,49 @@ def test_7_the_trace_is_passed_half_as_often_as_stated() -> None:
     for log_tail in (1.0, 5.0, 30.0):
         deviations = 2 * math.sqrt(7 * log_tail) / math.sqrt(2 * 7)
         assert norm.sf(deviations) <= 0.5 * math.exp(-log_tail)
+
+
+def any_noise(rng: np.random.Generator, dim: int, *, exact: bool) -> width.ReleaseNoise:
+    """Noise of any size, with upsilon by concentration; none on the Gram matrix if it is exact."""
+    gram_std = 0.0 if exact else 10 ** rng.uniform(-3, 3)
+    log_tail = rng.uniform(1, 50)
+    reach = gram_std * (2 * math.sqrt(dim) + 2 * math.sqrt(log_tail))
+    return width.ReleaseNoise(gram_std, 10 ** rng.uniform(-3, 3), reach, log_tail)
+
+
+def on_the_good_event(rng: np.random.Generator, dim: int, held: width.ReleaseNoise) -> F64:
+    """Noise with (b) and (c): no eigenvalue below -upsilon, and no larger trace than tau."""
+    square = rng.standard_normal((dim, dim))
+    noise = np.asarray(held.gram_std * (square + square.T) / math.sqrt(2))
+    if rng.integers(2):
+        noise = -held.reach * np.eye(dim)
+    most = 2 * held.gram_std * math.sqrt(dim * held.log_tail)
+    noise -= max(0.0, float(np.trace(noise)) - most) / dim * np.eye(dim)
+    lowest = float(np.linalg.eigvalsh(noise)[0])
+    return noise if lowest >= -held.reach else noise * held.reach / -lowest
+
+
+@settings(few, max_examples=300)
+@given(seed=SEEDS, dim=st.integers(1, 6), exact=st.booleans())
+def test_3_to_7_hold_for_any_bounds_and_for_an_exact_gram_matrix(
+    seed: int, dim: int, *, exact: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    theta_norm, sigma, length = 10 ** rng.uniform(-2, 2, 3)
+    held, known = any_noise(rng, dim, exact=exact), terms(theta_norm, sigma)
+    problem = Problem(dim=dim, action_norm=length, reward_bound=1, theta_norm=theta_norm)
+    rows = int(10 ** rng.uniform(0, 6))
+    turned, _ = np.linalg.qr(rng.standard_normal((dim, dim)))
+    shares = rng.dirichlet(np.full(dim, rng.choice([0.1, 100.0])))
+    gram = (turned * (rows * length**2 * shares)) @ turned.T
+    found = region(gram + on_the_good_event(rng, dim, held), known, held)
+    smallest = width.smallest_shift(held, known, dim)
+    least, most = smallest - held.reach, width.SPAN * smallest - held.reach
+    assert found.shift == 0.0 or 1 - 1e-4 <= found.shift / smallest <= width.SPAN * (1 + 1e-4)
+    beta = _regret.radius_bound(held, known, problem, rows=rows)
+    slope = max(_regret.slope(held, known, radius=beta, regularizer=e) for e in (least, most))
+    actions = length * unit_rows(rng, 30, dim)
+    assert (found.widths(actions) <= slope * lengths(actions, gram, least) * (1 + 1e-4)).all()
 
 
 # Inequalities (8) to (13): batches
@@ -508,6 +551,20 @@ def test_the_bound_holds_in_every_run(environment: Environment, epsilon: float) 
     mechanism = named("tight").mechanism(setting, Privacy(epsilon=epsilon, delta=0.01))
     assert epsilon < 100 or _regret.regret_bound(mechanism) < 0.9 * 40_000  # it says something
     simulated(environment, mechanism, 20_000, seeds=6)
+
+
+@pytest.mark.parametrize("environment", WORLDS, ids=lambda world: type(world).__name__)
+def test_the_bound_holds_in_every_run_where_rewards_alone_are_protected(
+    environment: Environment,
+) -> None:
+    setting = Setting.over(environment.problem, 20_000, ALPHA)
+    privacy = Privacy(epsilon=100, delta=0.01, protects="rewards")
+    mechanism = named("tight").mechanism(setting, privacy)
+    assert _regret.regret_bound(mechanism) < 0.9 * 40_000  # it says something
+    simulated(environment, mechanism, 20_000, seeds=6)
+    found = plan(named("tight"), environment.problem, horizon=20_000, privacy=privacy)
+    assert "regret_bound" in found
+    assert "paper_regret_bound" not in found
 
 
 @pytest.mark.nightly
