@@ -84,9 +84,9 @@ class BatchedThompson(RidgeRule):
     the noise is secret. Argument: release times depend on the number of rows alone; given what was
     shown before, neighbours differ in one row of one batch, whose sums are released once.
 
-    What is ours: the noise is that of one release by the exact Gaussian curve, where the paper counts
-    in zCDP; batches compose in parallel there as well, because a row is in one of them. How batches
-    grow, and the noise on the Gram matrix, are ours. The posterior scale v is the rewards'
+    What is ours: the noise is that of one release by the exact Gaussian curve, where the paper
+    counts in zCDP; batches compose in parallel there as well, because a row is in one of them. How
+    batches grow, and the noise on the Gram matrix, are ours. The posterior scale v is the rewards'
     sub-Gaussian scale.
     """
 
