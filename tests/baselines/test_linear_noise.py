@@ -25,6 +25,7 @@ from discreet.baselines.linear._design import g_optimal
 from discreet.baselines.linear._local import amplified
 from discreet.baselines.linear._ridge import MOST_ROWS, step
 from discreet.errors import ParameterError
+from discreet.kernels import _ridge as kernels
 from discreet.mechanism._tails import largest_eigenvalue
 
 PROBLEM = Problem(dim=2, action_norm=0.5, reward_bound=2, theta_norm=1)
@@ -95,6 +96,30 @@ def test_the_chances_that_a_confidence_set_fails_add_up_to_no_more_than_alpha() 
         assert spec.eigenvalue == pytest.approx(float(largest_eigenvalue(2, np.array(log_tail))))
         noise = 3 * 1000 * math.exp(-log_tail)  # at each of the renewals
         assert 0.9 * 0.02 < rewards + noise <= 0.02 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("dim", [2, 5, 20])
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_nothing_is_known_of_is_drawn_about_as_widely_as_the_parameter_is(
+    target: Privacy, dim: int
+) -> None:
+    """A prior that is surer of zero never tries the best action, now and then.
+
+    A draw is linear in its 2 d standard normals, so its deviation is the length of what it makes of
+    each of them.
+    """
+    problem = Problem(dim=dim, action_norm=1, reward_bound=1, theta_norm=1)
+    steps = BatchedThompson(problem=problem, horizon=10_000, privacy=target).steps()
+    for _ in range(dim * 2**7):  # eight batches of rows and noise of zero
+        if steps.stock():
+            steps.refill(np.zeros(steps.stock()))
+        steps.learn(np.zeros(dim), 0.0)
+    assert steps.renewals == 8
+    first, drawn = np.eye(dim)[:, :1].copy(), np.empty(2 * dim)
+    for at, normals in enumerate(np.eye(2 * dim)):
+        kernels.choose(steps._spec, steps._state, first, 0, normals, drawn[at : at + 1])
+    usual = problem.theta_norm / math.sqrt(dim)
+    assert 0.8 * usual < np.linalg.norm(drawn) < 1.6 * usual
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -77,8 +77,11 @@ class BatchedThompson(RidgeRule):
 
     With a target that protects rewards the Gram matrix is exact, which is private only if decision
     sets and actions are public. With one that protects rows it has noise too: joint privacy. V is
-    then shifted by twice a bound on the noise's norm, and s^2 counts that noise as well: s_u^2 + (1
-    + 1/d) S^2 s_G^2.
+    then shifted by 2 sqrt(d) deviations of the noise, about its largest eigenvalue, and s^2 counts
+    that noise as well: s_u^2 + (1 + 1/d) S^2 s_G^2. In a direction that nothing is known of, a draw
+    then deviates by about as much as the parameter does. A shift that is larger, such as twice a
+    bound on the noise, is a prior that is sure of zero: now and then a learner never tries the best
+    action.
 
     Guarantee. Neighbours: one person's reward, or decision set and reward, is replaced. Assumption:
     the noise is secret. Argument: release times depend on the number of rows alone; given what was

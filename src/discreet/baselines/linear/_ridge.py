@@ -189,10 +189,17 @@ class RidgeRule(RidgePlay):
         taken as often as there are ``regularizers``: those that grow with the number of draws
         are as many as the renewals. The noise is bounded at all of at most ``horizon`` renewals.
         All that can fail adds up to ``failure_prob``.
+
+        A rule that samples has no confidence set, so that a bound on the noise is of no use to it.
+        Its shift is a prior: the more of it there is, the closer to zero is all that is not known.
+        With 2 sqrt(d) s for a noise of deviation s, what is not known is drawn with a deviation of
+        about S / (2 sqrt(d)) at least. A matrix that is not positive definite then is lifted.
         """
         problem, alpha = self.problem, self.failure_prob
         log_tail = math.log(_SHARES * self.horizon / alpha)
         eigenvalue = float(tails.largest_eigenvalue(problem.dim, np.array(log_tail)))
+        if sampling:  # twice that is the largest eigenvalue's usual size
+            eigenvalue = math.sqrt(problem.dim)
         squares = moment_std**2 + (1 + 1 / problem.dim) * (problem.theta_norm * gram_std) ** 2
         return kernels.RidgeSpec(
             kind=kind,
