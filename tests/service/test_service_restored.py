@@ -356,21 +356,3 @@ def test_without_a_database_an_unlearned_answer_can_be_had(
         assert service.get("/v1/bandits/news").json()["events"] == 0
     finally:
         service.close()
-
-
-def test_a_bandit_and_a_key_of_another_ranker_are_known_at_once(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = Service(service.place, service.folder)
-    try:
-        monkeypatch.setattr("discreet.service._catalogue._LOOK", 1e6)
-        monkeypatch.setattr("discreet.service._catalogue._AGAIN", 0.0)
-        service.make()
-        made = service.post("/v1/keys", {"name": "k", "scopes": ["read"]}).json()
-        assert other.get("/v1/bandits/news", key=made["key"]).status_code == 200
-        body = {"name": "k", "scopes": ["read"], "bandit": "news"}
-        made = service.post("/v1/keys", body).json()
-        found = other.get("/v1/bandits", key=made["key"])  # it may see this one, and not all
-        assert [one["name"] for one in found.json()["bandits"]] == ["news"]
-    finally:
-        other.close()

@@ -171,6 +171,8 @@ class Administration(Catalogue):
         if not name.isprintable():
             raise ServiceError(400, "BadRequest", "name: give printable characters.")
         if bandit is not None:
+            if not self.knows(bandit):
+                await self.look_again()
             self.bandit(bandit)
         now = self._clock()
         key, text = keys.made(name, scopes, bandit, now)

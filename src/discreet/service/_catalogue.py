@@ -24,7 +24,7 @@ from discreet.service._witness import Witness
 from discreet.service._worker import Worker
 
 _LOOK = 0.25  # seconds between two looks at the database
-_AGAIN = 0.1  # seconds after which one may look for something that was not there
+_AGAIN = 0.1  # seconds from one look to the next, for something that was not there
 _STALE = 15.0  # seconds without a sign of the writer, after which it is reported
 _log = logging.getLogger("discreet.service")
 
@@ -58,6 +58,7 @@ class Catalogue:
         self._reading: Connection | None = None
         self._look_lock = asyncio.Lock()
         self._looked_at = self._writer_seen = 0.0
+        self._began_at = -_AGAIN  # when the last look began, whatever came of it
         self._unreachable = ""
 
     async def _read(self, query: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -95,6 +96,7 @@ class Catalogue:
             await self._look()
 
     async def _look(self) -> None:
+        self._began_at = time.monotonic()
         # Keys first: one that was revoked must not stay valid because of trouble further down.
         known = await self._read(
             "SELECT id, name, scopes, bandit, digest, created FROM service_key"
@@ -122,15 +124,18 @@ class Catalogue:
         self._unreachable = ""
 
     async def look_again(self) -> None:
-        """Look now for what is not known here: another ranker may have made it.
+        """Look now for what is not known here: another ranker may have made it a moment ago.
 
-        However many ask at the same time, there is one look every tenth of a second.
+        So the look must begin after this call. However many ask at the same time, there is one look
+        every tenth of a second, and it answers all of them, also if the database does not answer.
         """
         asked = time.monotonic()
         async with self._look_lock:
-            if self._looked_at < asked - _AGAIN:
-                with contextlib.suppress(StoreError):
-                    await self._look()
+            if self._began_at >= asked:
+                return
+            await asyncio.sleep(self._began_at + _AGAIN - time.monotonic())
+            with contextlib.suppress(StoreError):
+                await self._look()
 
     async def _look_at(  # noqa: PLR0917  # the columns in order
         self,
