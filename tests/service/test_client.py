@@ -3,6 +3,7 @@
 The server is made of the standard library, as the client is; the last test has the real one.
 """
 
+import inspect
 import json
 import subprocess
 import sys
@@ -331,6 +332,31 @@ def test_rewards_go_in_batches_and_verdicts_come_in_order(serve: Serve) -> None:
     assert caught.value.status == 400
 
 
+def test_what_cannot_be_an_events_id_is_the_verdict_of_that_one_alone(serve: Serve) -> None:
+    verdict = {"event_id": "", "status": 400, "verdict": "invalid"}
+    sound = {"event_id": "e1", "status": 204, "verdict": "accepted"}
+    service = client(serve(ok([sound, verdict], 207), ok([verdict], 207), ok([sound], 207)))
+    found = service.rewards([("e1", 1.0), ("e 2", 1.0)])
+    assert [(one.event_id, one.verdict) for one in found] == [
+        ("e1", "accepted"),
+        ("e 2", "invalid"),
+    ]
+    with pytest.raises(ClientError, match="invalid") as caught:
+        service.reward("e 2", 1.0)
+    assert (caught.value.status, caught.value.code) == (400, "BadRequest")
+    with pytest.raises(ClientError, match="something else"):
+        service.reward("e3", 1.0)  # whose verdict is about another event
+
+
+def test_a_client_is_more_patient_than_the_service() -> None:
+    """That gives up a database, or a writer that should erase somebody, and then says so."""
+    pytest.importorskip("starlette", reason="the extra `serve` is not installed")
+    from discreet.service import _administration, _worker  # noqa: PLC0415  # it needs the extra
+
+    patience = inspect.signature(Client).parameters["timeout"].default
+    assert patience > 2.0 * max(_worker._PATIENCE, _administration._PATIENCE)
+
+
 def test_a_reward_of_an_unknown_event_is_an_error(serve: Serve) -> None:
     script = serve(ok([{"event_id": "e1", "status": 404, "verdict": "unknown"}], 207))
     with pytest.raises(ClientError) as caught:
@@ -487,6 +513,8 @@ def test_calls_that_cannot_be_meant_are_refused_before_anything_is_sent(serve: S
         client(script).rank(["a1"], context={"x": {1, 2}})
     with pytest.raises(errors.ParameterError, match="empty"):
         client(script).activate("")
+    with pytest.raises(errors.ParameterError, match="half a character"):
+        client(script).erase("\ud800")
     with pytest.raises(errors.ParameterError, match="attempt"):
         client(script, retries=Retries(attempts=0))
     assert script.seen == []
@@ -534,6 +562,7 @@ def test_every_call_works_against_a_service_that_runs(tmp_path: Path) -> None:
             late = loop.rank(ids, exclude=["red"], defer=True)
             assert late.action_id == "green"
             loop.activate(late.event_id)
+            assert loop.rewards([("no id", 1.0)])[0].verdict == "invalid"
             verdicts = loop.rewards({one.event_id: 1.0 for one in shown})
             assert {one.status for one in verdicts} == {204}
             with pytest.raises(ClientError) as caught:

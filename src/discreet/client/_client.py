@@ -4,6 +4,7 @@ import json
 import ssl
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote
@@ -40,6 +41,7 @@ class Client:
         key: an API key. It is never part of an error or a repr.
         bandit: the name of the bandit that calls are about, unless they name another.
         timeout: the most seconds that connecting, sending, or waiting for more of an answer takes.
+            The service itself gives up after ten: with less, its own words are not heard.
         retries: how often a call is tried.
         context: certificates to trust, for https; the system's if left out.
     """
@@ -50,7 +52,7 @@ class Client:
         key: str,
         *,
         bandit: str | None = None,
-        timeout: float = 10.0,
+        timeout: float = 30.0,
         retries: Retries | None = None,
         context: ssl.SSLContext | None = None,
     ) -> None:
@@ -157,7 +159,7 @@ class Client:
             bandit: if not the client's.
 
         Returns:
-            A verdict for each, in order.
+            A verdict for each, in order; 'invalid' also for what cannot be an event's id.
         """
         pairs = list(rewards.items() if isinstance(rewards, Mapping) else rewards)
         path = self._of(bandit, "rewards")
@@ -166,9 +168,7 @@ class Client:
             some = pairs[start : start + _BATCH]
             body = [{"event_id": event_id, "value": value} for event_id, value in some]
             found = self._ask("rewards", "POST", path, _each(Verdict.read), body=body)
-            if [one.event_id for one in found] != [event_id for event_id, _ in some]:
-                raise _wrong_answer("rewards")
-            verdicts += found
+            verdicts += _in_order(found, [event_id for event_id, _ in some])
         return verdicts
 
     def activate(self, event_id: str, *, bandit: str | None = None) -> None:
@@ -334,11 +334,26 @@ def _wrong_answer(name: str) -> ClientError:
     )
 
 
+def _in_order(verdicts: list[Verdict], ids: list[str]) -> list[Verdict]:
+    """A verdict for each event. The service does not repeat what cannot be an event's id."""
+    if len(verdicts) != len(ids):
+        raise _wrong_answer("rewards")
+    found = []
+    for one, event_id in zip(verdicts, ids, strict=True):
+        if one.event_id != event_id and (one.event_id or one.verdict != "invalid"):
+            raise _wrong_answer("rewards")
+        found.append(replace(one, event_id=event_id))
+    return found
+
+
 def _path(*parts: str) -> str:
     """A path of parts that may hold any text."""
     if not all(parts):
         raise ParameterError("path", "has an empty name or id in it; give one")
-    return "".join("/" + quote(one, safe="") for one in parts)
+    try:
+        return "".join("/" + quote(one, safe="") for one in parts)
+    except UnicodeEncodeError:
+        raise ParameterError("path", "has half a character in a name or id; give text") from None
 
 
 def _each(read: Callable[[Any], _T]) -> Callable[[Any], list[_T]]:
