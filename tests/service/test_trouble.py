@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from discreet.errors import ParameterError, StoreError
+from discreet.release._ranker import Ranker
 from discreet.service import _events as events
 from discreet.service._bodies import Action, RankRequest, ServiceError
 from discreet.service._committer import Committer, _Rank, _Rewards, _Work
@@ -332,6 +333,28 @@ def test_a_service_is_never_without_a_key_that_administers_all_of_it(service: Se
 def test_a_key_for_hashes_has_a_length(text: str) -> None:
     with pytest.raises(ParameterError, match="DISCREET_SECRET"):
         secret_of({"DISCREET_SECRET": text})
+
+
+@pytest.mark.parametrize("policy", ["posterior", "ucb"])
+def test_nobody_waits_while_the_first_decision_of_a_release_is_made_ready(
+    service: Service, monkeypatch: pytest.MonkeyPatch, policy: str
+) -> None:
+    """It may compile for many seconds. The event loop, which has all requests, is not kept."""
+    plain, seen = Ranker.rank, {}
+
+    def noted(self: Ranker, *arguments: Any, **more: Any) -> Any:
+        seen.setdefault(self.release.number, threading.current_thread())
+        return plain(self, *arguments, **more)
+
+    monkeypatch.setattr(Ranker, "rank", noted)
+    service.make(policy={"rule": policy})
+    for _ in range(2):
+        for _ in range(100):
+            assert service.rank().status_code == 201
+        service.pass_time(11)
+        service.settle()
+    assert service.rank().json()["release"]["number"] == max(seen) > 1
+    assert service.loop._thread not in seen.values()
 
 
 def test_two_changes_of_a_bandit_at_once_are_both_made(service: Service) -> None:

@@ -1,5 +1,6 @@
 """A bandit as a ranker knows it, and how it decides: from public data and the request alone."""
 
+import contextlib
 from bisect import bisect_right
 from itertools import accumulate
 from random import SystemRandom
@@ -13,6 +14,7 @@ from discreet.errors import DiscreetError
 from discreet.release import Release
 from discreet.release._ranker import Ranker
 from discreet.release._release import fingerprint
+from discreet.release.policies import Policy
 from discreet.service._bodies import (
     BanditSpec,
     RankAnswer,
@@ -24,6 +26,21 @@ from discreet.service._bodies import (
 from discreet.service._spec import features_of, policy_from
 
 _coin = SystemRandom().random
+
+
+def make_ready(release: Release, policy: Policy) -> None:
+    """Work out what decisions from a release need, once, and compile what does that.
+
+    It may take many seconds where nothing was compiled before: not for a request to wait for, nor
+    for the event loop.
+
+    Args:
+        release: which will be decided from.
+        policy: with which.
+    """
+    dim = release.mechanism.setting.problem.dim
+    with contextlib.suppress(DiscreetError):  # which those who ask will be told
+        Ranker(release, policy=policy).rank(np.zeros((2, dim)))
 
 
 class Scored(NamedTuple):
@@ -70,7 +87,7 @@ class Bandit:
     def __init__(
         self, number: int, spec: BanditSpec, created: float, room: int, release: Release
     ) -> None:
-        """Use `Core.bandit`."""
+        """Use `Core.bandit`. It takes a while: call it outside of the event loop."""
         self.number = number
         self.created = created
         self.room = room
@@ -83,6 +100,9 @@ class Bandit:
         self.digest: str = fingerprint(release)
         self.events = self.closed = 0
         self.spec = spec
+        with contextlib.suppress(DiscreetError):  # of a map that cannot do without more
+            self.features(None, [{"id": "a", "features": {}}])
+        make_ready(release, self.ranker.policy)
 
     @property
     def name(self) -> str:

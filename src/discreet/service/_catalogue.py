@@ -14,7 +14,7 @@ from typing import Any
 from discreet.errors import DiscreetError, RewoundStateError, StoreError
 from discreet.release import Release
 from discreet.release._release import fingerprint
-from discreet.service._bandit import Bandit
+from discreet.service._bandit import Bandit, make_ready
 from discreet.service._bodies import ServiceError
 from discreet.service._cards import joined_card
 from discreet.service._database import Connection, Database
@@ -168,7 +168,7 @@ class Catalogue:
         before = before or await self._another_release(bandit, last, digest)
         if before is None and last != bandit.ranker.release.number:
             release, made = await self._release(number, last)
-            await asyncio.to_thread(lambda: release.posterior)  # worked out once, not in a request
+            await asyncio.to_thread(make_ready, release, bandit.ranker.policy)
             try:
                 bandit.ranker.update(release)
             except DiscreetError as error:
