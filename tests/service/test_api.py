@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -191,6 +192,34 @@ def test_administrative_calls_are_in_the_audit_log_without_names_of_people(
         "create bandit", "create key (rank)", "revoke key",
     ]  # fmt: skip
     assert all(one["who"] == "administrator (environment)" for one in entries)
+
+
+@pytest.mark.parametrize("subject", ["", "x" * 501, "jos%E9", "%FF"])
+def test_nobody_is_said_to_be_erased_whom_no_rank_can_have_named(
+    service: Service, subject: str
+) -> None:
+    service.make()
+    found = service.request("DELETE", f"/v1/bandits/news/subjects/{subject}")
+    assert found.status_code == 400
+    assert found.json()["error"]["message"].startswith("subject: ")
+    entries = service.get("/v1/audit-log").json()["entries"]
+    assert [one["what"] for one in entries] == ["create bandit"]
+
+
+@pytest.mark.parametrize("subject", ["x" * 500, "a/b?c#d%", "jos\u00e9", "\ufffd", "  "])
+def test_whoever_a_rank_named_can_be_erased(
+    service: Service, monkeypatch: pytest.MonkeyPatch, subject: str
+) -> None:
+    monkeypatch.setattr("discreet.service._administration._PATIENCE", 0.0)
+    service.make()
+    assert service.rank(subject=subject).status_code == 201
+    path = f"/v1/bandits/news/subjects/{quote(subject, safe='')}"
+    assert service.request("DELETE", path).status_code == 202
+    service.settle()
+    connection = service.database.connect()
+    found = connection.execute("SELECT waiting FROM service_erasure WHERE done = 1")
+    connection.close()
+    assert found == [(1,)]
 
 
 def test_releases_have_digests_that_hold_and_tags_that_last(service: Service) -> None:

@@ -29,6 +29,7 @@ from discreet.service._http import (
     endpoint,
     event_of,
     ranked,
+    subject_of,
     unchanged,
     who,
 )
@@ -143,8 +144,8 @@ def _tagged(request: Request, value: object) -> Response:
 @endpoint("admin")
 async def erase(core: Core, request: Request) -> Response:
     """Erase a person."""
-    path = request.path_params
-    return answer(await core.erase(path["bandit"], path["subject"], who=who(request)), 202)
+    bandit, subject = request.path_params["bandit"], subject_of(request)
+    return answer(await core.erase(bandit, subject, who=who(request)), 202)
 
 
 @endpoint("admin")

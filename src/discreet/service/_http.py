@@ -8,6 +8,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -22,6 +23,7 @@ from discreet.service._bodies import (
     RankAnswer,
     RankRequest,
     ServiceError,
+    Subject,
 )
 from discreet.service._core import Core
 from discreet.service._keys import Key
@@ -206,6 +208,20 @@ def event_of(request: Request) -> str:
         return msgspec.convert(request.path_params["event"], EventId)
     except msgspec.ValidationError:
         raise no_event() from None
+
+
+def subject_of(request: Request) -> str:
+    """The subject of a path; ServiceError 400 if nobody can have been given as that with a rank.
+
+    Nobody would be erased then, and whoever asked should not believe that somebody was.
+    """
+    try:
+        unquote_to_bytes(request.scope.get("raw_path") or b"").decode()  # or it was made readable
+        return msgspec.convert(request.path_params["subject"], Subject)
+    except (UnicodeDecodeError, msgspec.ValidationError):
+        raise ServiceError(
+            400, "BadRequest", "subject: give text of 1 to 500 characters, in UTF-8."
+        ) from None
 
 
 def no_event() -> ServiceError:

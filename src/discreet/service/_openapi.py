@@ -137,13 +137,13 @@ def _paths() -> dict[str, Any]:
             ),
         },
         f"{one}/subjects/{{subject}}": {
-            "parameters": [_BANDIT, _parameter("subject", text)],
+            "parameters": [_BANDIT, _parameter("subject", {**text, "maxLength": 500})],
             "delete": _operation(
                 "Erase all that is a person's and not released yet.",
                 "admin",
                 status=202,
                 answer=_ref("Erased"),
-                refusals=(404,),
+                refusals=(400, 404),
             ),
         },
         "/v1/keys": {
