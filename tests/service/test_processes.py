@@ -1,5 +1,6 @@
 """The command line as people start it: processes, signals, keys, configuration."""
 
+import errno
 import json
 import os
 import signal
@@ -9,13 +10,15 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from discreet.errors import ParameterError
+from discreet.service import _run
 from discreet.service._certificate import require_certificate
 from discreet.service._configuration import Configuration, configuration
-from discreet.service._run import _inherited, _writer_command
+from discreet.service._run import _Child, _inherited, _writer_command
 
 
 def free_port() -> int:
@@ -148,6 +151,48 @@ def test_a_writer_accepts_what_the_process_above_it_was_given_in_parts() -> None
     kept = _inherited({**environment, "DISCREET_ADMIN_KEY": "root", "HOME": "/home/ann"})
     assert kept == {"DISCREET_SECRET": "s", "HOME": "/home/ann"}
     configuration({"data": "here", "role": "writer"}, environment=kept)
+
+
+@pytest.mark.parametrize("wrong", ["port", "DISCREET_SECRET", "DISCREET_ADMIN_KEY"])
+def test_no_writer_begins_to_work_for_a_service_that_cannot_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    begun = []
+    monkeypatch.setattr(_run, "_Child", lambda *_: begun.append("writer") or 1 / 0)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.setattr("discreet.service._logging.start", lambda _: None)
+    monkeypatch.setenv("DISCREET_SECRET", "short" if wrong == "DISCREET_SECRET" else "s" * 16)
+    monkeypatch.setenv("DISCREET_ADMIN_KEY", " x" if wrong == "DISCREET_ADMIN_KEY" else "x" * 16)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1] if wrong == "port" else 0
+        with pytest.raises(ParameterError, match=wrong):
+            _run.serve(Configuration(data=str(tmp_path / "data"), port=port))
+    assert begun == []
+
+
+def test_a_writer_that_could_not_be_started_is_started_as_soon_as_it_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, tries = subprocess.Popen, []
+
+    def scarce(*arguments: Any, **more: Any) -> Any:
+        tries.append(arguments)
+        if len(tries) < 3:
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+        return plain(*arguments, **more)
+
+    monkeypatch.setattr(subprocess, "Popen", scarce)
+    there = tmp_path / "there"
+    work = f"import pathlib, sys; pathlib.Path({str(there)!r}).touch(); sys.stdin.read()"
+    child = _Child("writer", [sys.executable, "-c", work])
+    until = time.monotonic() + 60
+    while not there.exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    child.stop()
+    assert there.exists()
+    assert len(tries) == 3
 
 
 def test_the_writer_hears_that_somebody_vouches_for_the_data() -> None:

@@ -57,6 +57,8 @@ def serve(configuration: Configuration) -> int:
     _require_packages()
     if configuration.role != "writer":
         require_certificate(configuration)
+        administrator_of()  # what cannot be is said before anything is begun
+        secret_of()
     _logging.start(configuration.log_level)
     _prepare_folder(configuration.folder)
     database = _once_it_answers(
@@ -200,7 +202,7 @@ def _answer(configuration: Configuration, database: Database, witness: Witness) 
     """The process that answers HTTP."""
     from discreet.service._server import bound  # noqa: PLC0415  # it needs the extra
 
-    listening = bound(configuration)  # before the writer is started: it would have nobody to serve
+    sockets = [bound(configuration)]  # before a writer begins to work that would have to stop
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, hard), hard))
@@ -211,7 +213,7 @@ def _answer(configuration: Configuration, database: Database, witness: Witness) 
         environment = {} if place is None else {"DISCREET_DATABASE": place}
         children.append(_Child("writer", _writer_command(configuration), environment))
     try:
-        return _looped(configuration, database, witness, children, listening)
+        return _looped(configuration, database, witness, children, sockets)
     finally:
         for child in children:
             child.stop()
@@ -222,11 +224,11 @@ def _looped(
     database: Database,
     witness: Witness,
     children: list["_Child"],
-    listening: socket.socket,
+    sockets: list[socket.socket],
 ) -> int:
     uvloop: Any = import_module("uvloop")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve_http(configuration, database, witness, children, listening))
+        return runner.run(_serve_http(configuration, database, witness, children, sockets))
 
 
 async def _serve_http(
@@ -234,7 +236,7 @@ async def _serve_http(
     database: Database,
     witness: Witness,
     children: list["_Child"],
-    listening: socket.socket,
+    sockets: list[socket.socket],
 ) -> int:
     from discreet.service._application import application  # noqa: PLC0415  # it needs the extra
     from discreet.service._core import Core  # noqa: PLC0415  # it needs the extra
@@ -250,7 +252,7 @@ async def _serve_http(
     shown = await core.start(patience=_START if configuration.database else 0.0)
     if shown is not None:
         _say(f"admin key: {shown}")
-    port = listening.getsockname()[1]
+    port = sockets[0].getsockname()[1]
     server = server_for(application(core, configuration), configuration)
     address = (
         f"{'https' if configuration.tls_certificate else 'http'}://{_host(configuration)}:{port}"
@@ -264,7 +266,7 @@ async def _serve_http(
     gc.freeze()  # what is there now stays: looking through it would hold up requests for long
     ending = asyncio.create_task(_stop_when(stopping, server))
     try:
-        await server.serve(sockets=[listening])
+        await server.serve(sockets=sockets)
     finally:
         ending.cancel()
         if visitors is not None:
@@ -343,16 +345,11 @@ class _Child:
         pause = _FIRST_PAUSE
         while not self._stopping.is_set():
             began = time.monotonic()
-            with self._lock:
-                if self._stopping.is_set():
-                    return
-                self._process = subprocess.Popen(  # noqa: S603  # our own command
-                    self._command,
-                    stdin=subprocess.PIPE,
-                    env=self._environment,
-                    start_new_session=True,  # Ctrl-C is for this process, which tells them
-                )
-            code = self._process.wait()
+            ended: dict[str, object]
+            try:
+                ended = {"code": self._run()}
+            except OSError as error:  # there is no process or memory to be had now
+                ended = {"reason": error.strerror}
             if self._stopping.is_set():
                 return
             pause = (
@@ -360,8 +357,25 @@ class _Child:
                 if time.monotonic() - began > _GRACE
                 else min(2 * pause, _LONGEST_PAUSE)
             )
-            _log.warning("child ended", extra={"child": self._name, "code": code})
+            _log.warning("child ended", extra={"child": self._name, **ended})
             self._stopping.wait(pause)
+
+    def _run(self) -> int | None:
+        """Start it, unless it should stop, and wait until it ends; its exit code."""
+        with self._lock:
+            if self._stopping.is_set():
+                return None
+            process = self._process = subprocess.Popen(  # noqa: S603  # our own command
+                self._command,
+                stdin=subprocess.PIPE,
+                env=self._environment,
+                start_new_session=True,  # Ctrl-C is for this process, which tells them
+            )
+        try:
+            return process.wait()
+        finally:
+            if process.stdin is not None:
+                process.stdin.close()
 
     def stop(self) -> None:
         """Ask it to finish, and wait; kill it if it does not."""
