@@ -14,6 +14,7 @@ from discreet.curator._records import ROW
 from discreet.errors import StoreError
 from discreet.service import _events as events
 from discreet.service._bodies import Erased
+from discreet.service._joiner import KEEP_IDS
 from service.serving import Service
 
 
@@ -468,3 +469,73 @@ def test_where_rewards_alone_are_protected_the_gram_matrix_shows_actions_and_no_
     rows = np.array([row for at, (row, _, _) in enumerate(seen) if at != 1])
     exact = shown.weight / due * rows.T @ rows
     np.testing.assert_allclose(shown.gram, exact, rtol=0, atol=1e-3)  # rows are rounded to a grid
+
+
+def fill(service: Service, count: int, *, since: float) -> None:
+    """Events that are closed, with a deadline every second."""
+    connection = service.database.connect()
+    rows = [(1, f"event {number}", number, since + number) for number in range(1, count + 1)]
+    with connection.transaction():
+        connection.insert("service_event", ("bandit", "event_id", "number", "deadline"), rows)
+    connection.close()
+
+
+def ids_left(service: Service) -> int:
+    connection = service.database.connect()
+    found = connection.execute("SELECT COUNT(*) FROM service_event WHERE bandit = 1")
+    connection.close()
+    return int(found[0][0])
+
+
+def test_ids_of_long_ago_are_forgotten_some_at_a_time_and_no_others(any_service: Service) -> None:
+    fill(any_service, 5_000, since=0.0)
+    connection = any_service.database.connect()
+    left = []
+    for closed, before in ((4_500, 4_300.0), (4_500, 9_999.0), (5_000, 9_999.0)):
+        more = True
+        while more:
+            with connection.transaction():
+                more = events.purge(connection, 1, closed, before)
+            left.append(ids_left(any_service))
+    with connection.transaction():
+        assert not events.purge(connection, 1, 5_000, 9_999.0)  # there is nothing left
+    connection.close()
+    # Deadlines before 4,300 first; then all that is closed; then all.
+    assert left == [3_000, 1_000, 701, 500, 0]
+
+
+def test_a_writer_that_has_nothing_to_forget_does_not_look_through_the_ids_of_a_week(
+    service: Service,
+) -> None:
+    steps = []
+    for count in (1_000, 10_000):
+        connection = service.database.connect()
+        with connection.transaction():
+            connection.execute("DELETE FROM service_event")
+        fill(service, count, since=1e9)
+        taken: list[int] = []
+        connection._open().set_progress_handler(lambda taken=taken: taken.append(1), 10)
+        with connection.transaction():
+            assert not events.purge(connection, 1, count, 1e9)
+        steps.append(len(taken))
+        connection.close()
+    assert steps[1] <= steps[0] + 2
+
+
+def test_what_one_turn_does_not_forget_the_next_one_does(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("discreet.service._events._FORGOTTEN", 2)
+    service.make()
+    for _ in range(5):
+        service.rank()
+    service.pass_time(11)
+    service.settle()
+    service.pass_time(KEEP_IDS + 1)
+    joiner = service.writer._joiners[1]
+    joiner._must_wipe = True  # as after a minute
+    left = []
+    for _ in range(4):
+        service.writer.turn()
+        left.append(ids_left(service))
+    assert left == [3, 1, 0, 0]

@@ -30,6 +30,7 @@ _BLANKED = (
     "choice = 0, active = 1"
 )
 _CHUNK = 400  # values in one statement
+_FORGOTTEN = 2_000  # events whose ids are forgotten in one transaction
 
 
 class Decided(NamedTuple):
@@ -300,12 +301,35 @@ def blank(connection: Connection, bandit: int, before: float) -> None:
     )
 
 
-def purge(connection: Connection, bandit: int, closed: int, before: float) -> None:
-    """Forget the ids of events that were closed long ago; rewards for them are unknown then."""
-    connection.execute(
-        "DELETE FROM service_event WHERE bandit = ? AND number <= ? AND deadline < ?",
-        (bandit, closed, before),
+def purge(connection: Connection, bandit: int, closed: int, before: float) -> bool:
+    """Forget the ids of events that were closed long ago; rewards for them are unknown then.
+
+    In their order, up to the first that is not so old, and some at a time: all ids of a week are
+    many, and whoever looks through them keeps everybody else waiting.
+
+    Args:
+        connection: in a transaction.
+        bandit: whose events.
+        closed: the number of the last event that was closed.
+        before: the time before which deadlines are long ago.
+
+    Returns:
+        Whether there may be more.
+    """
+    found = connection.execute("SELECT MIN(number) FROM service_event WHERE bandit = ?", (bandit,))
+    if found[0][0] is None:
+        return False
+    end = min(found[0][0] + _FORGOTTEN, closed + 1)
+    kept = connection.execute(
+        "SELECT number FROM service_event WHERE bandit = ? AND number < ? AND deadline >= ? "
+        "ORDER BY number LIMIT 1",
+        (bandit, end, before),
     )
+    connection.execute(
+        "DELETE FROM service_event WHERE bandit = ? AND number < ?",
+        (bandit, kept[0][0] if kept else end),
+    )
+    return not kept and end <= closed
 
 
 def _marks(values: Sequence[object]) -> str:

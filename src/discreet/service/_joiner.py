@@ -64,6 +64,7 @@ class Joiner:
         self._remembered: Testimony | None = None
         self._wiped_at = time.monotonic()
         self._must_wipe = False  # something was erased, and copies of it may be left
+        self._must_forget = False  # there are more ids of long ago: some are forgotten in a turn
         self._summed = 0  # rows of the last release when the learner's sums were stored last
         self._summed_at = self._closed_at = self._wiped_at
         self._dirty = True
@@ -248,16 +249,16 @@ class Joiner:
         """From time to time: overwrite what was removed, and forget ids of long ago."""
         waited = time.monotonic() - self._wiped_at
         often = _TIDY if closed < MOST_ROWS else 10 * _TIDY  # less often while there is much to do
-        if waited < often and not self._must_wipe:
+        if waited < often and not (self._must_wipe or self._must_forget):
             return
-        now = self._clock()
+        before = self._clock() - KEEP_IDS
         with self._connection.transaction():
             self._connection.lock([self._bandit])
             rows = self._learner.rows
-            events.purge(self._connection, self._bandit, rows, now - KEEP_IDS)
+            self._must_forget = events.purge(self._connection, self._bandit, rows, before)
             self._connection.execute(
                 "DELETE FROM service_erasure WHERE bandit = ? AND done = 1 AND asked < ?",
-                (self._bandit, now - KEEP_IDS),
+                (self._bandit, before),
             )
         self._must_wipe = not self._connection.wipe()
         self._wiped_at = time.monotonic()
