@@ -275,6 +275,27 @@ def test_a_rewound_bandit_takes_no_rewards_and_keeps_no_raw_data_for_ever(
     connection.close()
 
 
+def test_all_that_waits_for_a_bandit_that_fails_is_not_looked_through_at_every_turn(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.make()
+    service.rank()
+    rewound(service)
+    plain, times = events.blank, []
+
+    def noted(*arguments: Any) -> None:
+        times.append(service.clock.now)
+        plain(*arguments)
+
+    monkeypatch.setattr(events, "blank", noted)
+    began = service.clock.now
+    for seconds in (0, 100, 100, 100, 100, -1000, 0):
+        service.pass_time(seconds)
+        service.writer._after.clear()
+        service.writer.turn()
+    assert times == [began + 300, began - 600]  # the clock was put back
+
+
 def test_data_is_not_opened_with_another_key_for_hashes(service: Service, tmp_path: Path) -> None:
     async def start(secret: bytes | None, place: Path) -> None:
         core = Core(

@@ -35,6 +35,7 @@ from discreet.service._witness import Testimony, Witness
 
 _IDLE = 0.1  # seconds between two looks at the deadlines
 _KEEP = 86400.0  # seconds after its deadline for which a bandit that fails keeps an event's data
+_THROUGH = 300.0  # seconds between two times at which it is looked for
 _FEW, _ANALYZE = 500, 60.0  # events, and seconds, after which the database counts its rows again
 _RETRY = 2.0  # seconds after which a bandit that failed gets another turn
 _RESERVE = 0.5  # seconds after which a reserve looks whether the writer is gone
@@ -71,6 +72,8 @@ class Writer:
         self._joiners: dict[int, Joiner] = {}
         self._after: dict[int, float] = {}  # when a bandit that failed gets another turn
         self._said: dict[int, str] = {}  # what was last logged about a bandit
+        self._looked_through: dict[int, float] = {}  # when, for old data of a bandit that fails
+        self._must_wipe = False  # something was removed, and copies of it may be left
         self._lease = writer_lease(database)
         self._leads: bool | None = None
         self._beaten = self._analyzed_at = 0.0
@@ -240,15 +243,31 @@ class Writer:
         self._give_up(bandit, reason)
         with contextlib.suppress(StoreError):
             self._set_state(bandit, state, reason)
-            with self._connection.transaction():
-                self._connection.lock([bandit])
-                asked = self._connection.execute(
-                    "SELECT subject FROM service_erasure WHERE bandit = ? AND done = 0", (bandit,)
-                )
-                for (subject,) in asked:  # the learner's part is done when it is back
-                    events.erase(self._connection, bandit, bytes(subject), 0)
-                events.blank(self._connection, bandit, self._clock() - _KEEP)
-            self._connection.wipe()
+            self._remove_raw(bandit)
+
+    def _remove_raw(self, bandit: int) -> None:
+        """Delete what a bandit that fails may not keep.
+
+        Turns come every few seconds, and all that waits may be much: so it is looked through now
+        and then, and what is asked for is found by its index.
+        """
+        now = self._clock()
+        due = not 0.0 <= now - self._looked_through.get(bandit, -_THROUGH) < _THROUGH
+        with self._connection.transaction():
+            self._connection.lock([bandit])
+            asked = self._connection.execute(
+                "SELECT subject FROM service_erasure WHERE bandit = ? AND done = 0", (bandit,)
+            )
+            for (subject,) in asked:  # the learner's part is done when it is back
+                if events.erase(self._connection, bandit, bytes(subject), 0):
+                    self._must_wipe = True
+            if due:
+                events.blank(self._connection, bandit, now - _KEEP)
+                self._must_wipe = True
+        if due:
+            self._looked_through[bandit] = now
+        if self._must_wipe:
+            self._must_wipe = not self._connection.wipe()
 
     def _set_state(self, bandit: int, state: str, reason: str) -> None:
         with self._connection.transaction():
