@@ -31,6 +31,7 @@ import discreet
 from discreet.curator import (
     _progress,
     _records,
+    _releases,
     _stored,
     _subjects,
     curator,
@@ -165,6 +166,7 @@ MODULES = (
     ledger_file,
     memory,
     _records,
+    _releases,
     _sqlite_database,
     _sqlite_files,
     _stored,

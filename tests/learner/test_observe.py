@@ -10,7 +10,7 @@ import pytest
 import discreet
 from discreet import LinUCB, Privacy, Problem
 from discreet.curator import _records as records
-from discreet.curator import curator, sums
+from discreet.curator import _releases, curator, sums
 from discreet.curator.sums import IntegerSums
 from discreet.errors import (
     DiscreetError,
@@ -26,7 +26,7 @@ from interrupting import Interrupting
 
 DIM = 3
 PROBLEM = Problem(dim=DIM, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)
-CURATOR = [curator, sums, records]
+CURATOR = [curator, sums, records, _releases]
 TARGET = Privacy(epsilon=2.0, delta=1e-3)
 
 

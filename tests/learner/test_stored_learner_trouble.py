@@ -15,6 +15,7 @@ import pytest
 
 from discreet import Decision, LinUCB, Problem, load
 from discreet.curator import curator as curating
+from discreet.curator._releases import Releases
 from discreet.curator.curator import Curator
 from discreet.curator.store import Commit, Place, sqlite
 from discreet.curator.sums import PrefixSums
@@ -194,7 +195,7 @@ def test_a_release_that_never_reached_the_ledger_is_in_it_after_a_restart(
     learner, waiting = two_rows(problem, place)
     watched(learner).before = full_disk("append")
     learner.learn(waiting, 1)
-    release = learner._curator._coming[-1]
+    release = learner._curator._releases.coming[-1]
     end(learner)
     restored = load(place)
     assert (restored.rows, len(restored.ledger)) == (3, 1)
@@ -364,7 +365,7 @@ STEPS = {
     "noting the commit": (Curator, "_note_commit"),
     "applying": (Curator, "_apply_all"),
     "adding the row": (PrefixSums, "add"),
-    "making the release": (Curator, "_prepare_release"),
+    "making the release": (Releases, "make"),
     "showing": (Curator, "_show"),
 }
 

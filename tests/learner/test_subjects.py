@@ -27,7 +27,7 @@ from discreet import (
     Supplied,
     load,
 )
-from discreet.curator import _progress, _subjects, curator, sums
+from discreet.curator import _progress, _releases, _subjects, curator, sums
 from discreet.curator import _records as records
 from discreet.curator._records import PERSON
 from discreet.curator._subjects import unpack
@@ -694,7 +694,7 @@ def test_an_interrupt_at_any_place_leaves_all_of_it_or_nothing(
     assert at > 50
 
 
-MODULES = (_subjects, _progress, curator, records, sums, sqlite, _sqlite_database)
+MODULES = (_subjects, _progress, _releases, curator, records, sums, sqlite, _sqlite_database)
 
 
 # One budget for several learners

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from discreet.curator import _records as records
 from discreet.curator import _stored, bounds
-from discreet.curator.curator import release_of
+from discreet.curator._releases import release_of
 from discreet.curator.growing_ledger import GrowingLedger
 from discreet.curator.opening import _added, _stored_sums
 from discreet.curator.store import Place, _read_only

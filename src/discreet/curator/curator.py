@@ -31,6 +31,7 @@ from discreet.curator import store as stores
 from discreet.curator._clipped import Clipped
 from discreet.curator._progress import Progress, Restored, StagedState, UnconfirmedCommit
 from discreet.curator._records import Change, Forget, Head, Records, Rows
+from discreet.curator._releases import Releases
 from discreet.curator._subjects import ERASED, Book, Count, Forgotten, OpenRow, arrival_of
 from discreet.curator.growing_ledger import GrowingLedger
 from discreet.curator.store import UNFINISHED, Commit, Item, Key, Store
@@ -53,7 +54,7 @@ from discreet.mechanism import Mechanism, _codec
 from discreet.mechanism import _perturbations as perturbations
 from discreet.release import Release
 from discreet.release._card import privacy_card
-from discreet.release.ledger import Ledger, fingerprint
+from discreet.release.ledger import Ledger
 
 _F64 = NDArray[np.float64]
 _A = TypeVar("_A")
@@ -112,7 +113,6 @@ class Curator:
         self._on_violation = bounds.checked_on_violation(on_violation)
         self.clipped = Clipped()  # in memory only
         self._supplied = supplied
-        self._ledger = restored.ledger
         self._records = Records(restored.ledger.learner)
         # What is held: applied changes only.
         self._sums = sums
@@ -124,9 +124,7 @@ class Curator:
         self._name = secrets.token_hex(4)  # of this session: no id of another is taken for its own
         self._first = self._rounds  # its first decision
         self._oldest = min(self._waiting, default=self._rounds)  # none before this one waits
-        # What is shown, and what is made but not yet in the ledger.
-        self._release = self._made_release()
-        self._coming: list[Release] = []
+        self._releases = Releases(mechanism, sums, restored.ledger, supplied)
         # What is under way.
         self._store: Store = MemoryStore() if restored.store is None else restored.store
         self._moving: tuple[Store, Head] | None = None  # a new store: does it count already?
@@ -186,15 +184,15 @@ class Curator:
     @property
     def shown(self) -> Release:
         """The last release that was shown, at once: what a policy may use."""
-        return self._release
+        return self._releases.shown
 
     @property
     def release(self) -> Release:
         """The current release, which is in the ledger; the same object until there is a new one."""
         self._require_usable()
-        if self._coming or not _idle(self._progress):
+        if self._releases.coming or not _idle(self._progress):
             self._enter(self._led, self._show)
-        return self._release
+        return self._releases.shown
 
     @property
     def ledger(self) -> Ledger:
@@ -202,7 +200,7 @@ class Curator:
 
         def view() -> Ledger:
             self._show()
-            return self._ledger.view()
+            return self._releases.ledger.view()
 
         return self._enter(self._led, view)
 
@@ -441,8 +439,7 @@ class Curator:
             try:
                 self._apply_all(changes)
                 self._progress = idle
-                if self._coming:
-                    self._show()
+                self._show()
             except Exception:  # noqa: BLE001, S110  # it counts, and the next call tries again
                 pass
         return changes
@@ -809,7 +806,7 @@ class Curator:
         self._progress = self._progress._replace(applying=())
 
     def _apply_all(self, changes: Sequence[Change]) -> None:
-        staged, owners, shown = self._staged, self._book.owners, self._release.number
+        staged, owners, shown = self._staged, self._book.owners, self._releases.shown.number
         for change in changes:
             if change.over or change.count is not None:
                 self._apply_counts(change)
@@ -820,7 +817,7 @@ class Curator:
                 open_row = None if change.count is None else change.open_row
                 self._sums.add(change.row, change.action, change.reward, change.noise, open_row)  # type: ignore[arg-type]  # a row has them
                 if self._sums.number != shown:
-                    self._prepare_release()
+                    self._releases.make()
             if change.opens:
                 self._waiting[change.number] = change.action  # type: ignore[assignment]  # it has one
                 if change.owner is not None:
@@ -862,31 +859,10 @@ class Curator:
                     self._book.owners[number] = ERASED
             self._staged.erased.difference_update(change.decisions)
 
-    def _prepare_release(self) -> None:
-        """Make the release that a row led to, and enter it in the ledger's list."""
-        number = self._sums.number
-        last = self._coming[-1] if self._coming else self._release
-        if last.number == number:
-            return
-        release = self._made_release()
-        if len(self._ledger) < number:
-            self._ledger.add(number, release.rows, fingerprint(release))
-        self._coming.append(release)
-
     def _show(self) -> None:
-        """Write the releases that were made to the ledger; then they may be seen."""
-        coming = self._coming
-        if not coming:
-            return
-        if self._store.durable:
-            entries = self._ledger.entries
-            lines = [entries[one.number - 1].line() for one in coming]
-            self._store.append(coming[0].number, lines)
-        self._release = coming[-1]
-        self._coming = []
-
-    def _made_release(self) -> Release:
-        return release_of(self.mechanism, self._sums, self._supplied)
+        """Show the releases that were made, once they are in the stored ledger."""
+        if self._releases.coming:
+            self._releases.show(self._store)
 
     # What is stored
 
@@ -901,8 +877,8 @@ class Curator:
     def _document(self) -> dict[str, Any]:
         """What is stored of the learner besides its data."""
         return {
-            "learner": self._ledger.learner,
-            "ledger": self._ledger.root,
+            "learner": self._releases.ledger.learner,
+            "ledger": self._releases.ledger.root,
             "mechanism": _codec.to_json(self.mechanism),
             "policy": self.policy,
             "supplied": self._supplied is not None,
@@ -938,7 +914,7 @@ class Curator:
         items, head = self._records.everything(
             self._document(), self._sums, self._waiting, sessions, counts, book=self._book
         )
-        self._moving = (stores.create(place, items, list(self._ledger.lines())), head)
+        self._moving = (stores.create(place, items, list(self._releases.ledger.lines())), head)
         try:
             self._moving[0].commit(Commit(UNFINISHED, self._progress.sequence, wipe=True))
         finally:
@@ -1055,39 +1031,6 @@ def _in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
-
-
-def release_of(
-    mechanism: Mechanism, sums: PrefixSums, supplied: perturbations.Perturbations | None
-) -> Release:
-    """All that may be shown of the sums.
-
-    Args:
-        mechanism: that of the sums.
-        sums: the sums with their noise.
-        supplied: what the caller adds to every release.
-
-    Returns:
-        Their last release.
-    """
-    dim = mechanism.setting.problem.dim
-    gram, moment = np.empty((dim, dim)), np.empty(dim)
-    position = sums.position
-    sums.unpack(mechanism.shift, gram, moment)
-    if supplied is not None:
-        extra = perturbations.checked(supplied, position.rows + 1, dim)
-        gram += extra[0]
-        moment += extra[1]
-    spread, weight = sums.amounts()
-    return Release(
-        number=position.number,
-        rows=position.released,
-        gram=gram,
-        moment=moment,
-        spread=spread,
-        weight=weight,
-        mechanism=mechanism,
-    )
 
 
 def _idle(progress: Progress) -> bool:

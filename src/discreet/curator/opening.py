@@ -12,8 +12,9 @@ from discreet.curator import _records as records
 from discreet.curator import _stored, bounds
 from discreet.curator import store as stores
 from discreet.curator._progress import Restored
+from discreet.curator._releases import release_of
 from discreet.curator._subjects import KEY, UNCAPPED, Book, count_of
-from discreet.curator.curator import DEFAULT_MAX_PENDING, Curator, release_of
+from discreet.curator.curator import DEFAULT_MAX_PENDING, Curator
 from discreet.curator.growing_ledger import GrowingLedger
 from discreet.curator.sums import PrefixSums, sums_of
 from discreet.errors import CorruptFileError, MissingFileError, ParameterError
