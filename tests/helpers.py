@@ -13,7 +13,7 @@ import numpy as np
 import psycopg
 
 from discreet import LinUCB, Privacy, Problem, Release, load
-from discreet.curator._records import Head
+from discreet.curator._storage import everything
 from discreet.curator.store import Commit, Place, Store
 from discreet.errors import StoreError
 from discreet.kernels import _posterior as posterior
@@ -102,10 +102,8 @@ def learner_for(
 def whole_state(learner: LinUCB) -> dict[tuple[int, int], bytes]:
     """Everything a store would hold but the names of sessions, for comparing before and after."""
     curator = learner._curator
-    counts = Head(rounds=curator.rounds, given_up=curator.given_up)
-    items, _ = curator._records.everything(
-        curator._document(), curator._sums, curator._waiting, [], counts, book=curator._book
-    )
+    assert curator.rounds == curator._held.rounds  # whatever was left is settled
+    items, _ = everything(curator._storage.records, curator._document(), curator._held, [])
     return {(kind, number): value for kind, number, value in items}
 
 
@@ -142,7 +140,7 @@ def crashed(learner: LinUCB, folder: Path, **more: object) -> LinUCB:
 
 def died(learner: LinUCB) -> None:
     """Give up a stored learner as the end of its process does, and do nothing else."""
-    learner._curator._store._finalizer()
+    learner._curator._storage.store._finalizer()
 
 
 def played(learner: LinUCB, rows: int, seed: int = 0) -> LinUCB:
@@ -196,7 +194,7 @@ class Watched:
 
 def watched(learner: LinUCB) -> Watched:
     """Put a watched store in place of a learner's own."""
-    learner._curator._store = found = Watched(learner._curator._store)
+    learner._curator._storage.store = found = Watched(learner._curator._storage.store)
     return found
 
 

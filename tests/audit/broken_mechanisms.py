@@ -245,7 +245,8 @@ def forgetting_gives_the_budget_back() -> Iterator[Make]:
 
     def forget_all(self: Curator, subject: object) -> Forgotten:
         found = forget(self, subject)
-        self._book.counts.pop(self._book.digest(subject), None)
+        book = self._held.book
+        book.counts.pop(book.digest(subject), None)
         return found
 
     with pytest.MonkeyPatch.context() as patch:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import discreet
-from discreet.curator._records import LEARNER
+from discreet.curator._changes import LEARNER
 from discreet.errors import StateExistsError, StateFileError, StateInUseError, StoreError
 from discreet.learner import read_ledger
 from discreet.mechanism.schedules import batches
@@ -101,8 +101,8 @@ def facts(learner: discreet.LinUCB) -> Fact:
 def unreleased(learner: discreet.LinUCB) -> dict[str, list[int]]:
     """How many decisions that wait and how many open rows there are of everybody who has any."""
     owners, open_rows = (
-        learner._curator._book.owners.values(),
-        learner._curator._sums.open_rows.values(),
+        learner._curator._held.book.owners.values(),
+        learner._curator._held.sums.open_rows.values(),
     )
     found: dict[str, list[int]] = {}
     for kind, digests in enumerate((owners, [row.digest for row in open_rows])):
@@ -149,7 +149,7 @@ class User:
                 time.sleep(0.01)
             else:
                 break
-        held = self._learner._curator._waiting
+        held = self._learner._curator._held.waiting
         names = {int(one.rpartition("-")[2]): one for one in self._known}
         self.waiting = [names[number] for number in held if number in names]
         self._say({**found, "waiting": self.waiting, "troubled": True})
@@ -266,7 +266,7 @@ class Truth:
                 gone = [one for one in before if before[one] != after.get(one)]
                 assert len(gone) == 1, "forgetting was lost, or did something else"
                 assert gone[0] not in after, "somebody was forgotten in part"
-        held = learner._curator._waiting
+        held = learner._curator._held.waiting
         lost = [one for one in last["waiting"] if int(one.rpartition("-")[2]) not in held]
         assert len(lost) == (max(0, -about[2]) if about and any(moved) else 0)
 
@@ -290,7 +290,7 @@ def loaded(place: Path | str, **more: Any) -> discreet.LinUCB:  # noqa: ANN401
 
 def let_go(learner: discreet.LinUCB) -> None:
     """Give the learner up without a word, as a process does that ends."""
-    store = learner._curator._store
+    store = learner._curator._storage.store
     if hasattr(store, "_finalizer"):
         store._finalizer()
     else:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from discreet import LinUCB, Problem
 from discreet.curator import _arrays, _stored
-from discreet.curator import _records as records
-from discreet.curator._records import Change, Head, Records
+from discreet.curator import _changes as changes
+from discreet.curator._changes import Closing, Opening, Records, Row
+from discreet.curator._storage import everything
 from discreet.curator.store import Item
 from discreet.errors import CorruptFileError, FileVersionError, StateFileError
 from helpers import TARGET, played
@@ -65,13 +66,12 @@ def items(problem: Problem) -> list[Item]:
     learner = played(LinUCB(problem, horizon=60, privacy=TARGET), 5)
     learner.choose(np.eye(3))
     curator = learner._curator
-    codec = curator._records
-    sessions = [(0, "first"), (4, curator._name)]
-    found, head = codec.everything(
-        curator._document(), curator._sums, curator._waiting, sessions, Head(rounds=6)
-    )
-    batch = [Change(6, np.array([0.5, 0.0, 0.0])), Change(5)]
-    puts, drops, _ = codec.encoded(head, batch, curator._waiting, (4, curator._name))
+    codec = curator._storage.records
+    held = curator._held
+    held.sessions, held.first = [(0, "first")], 4
+    found, head = everything(codec, curator._document(), held, held.all_sessions())
+    batch = [Opening(6, np.array([0.5, 0.0, 0.0]), 0), Closing(5)]
+    puts, drops, _ = codec.encoded(head, batch, held)
     by_key = {item[:2]: item for item in [*found, *puts]}
     for key in drops:
         del by_key[key]
@@ -129,35 +129,35 @@ def test_no_bytes_escape_as_another_error(data: bytes, kind: int) -> None:
     ids=lambda body: body[:24],
 )
 def test_absurd_documents_are_corrupt(body: str, items: list[Item]) -> None:
-    first = Records("").seal(records.LEARNER, 0, body.encode("utf-8", "surrogatepass"))[0]
-    others = [item for item in items if item[0] != records.LEARNER]
+    first = Records("").seal(changes.LEARNER, 0, body.encode("utf-8", "surrogatepass"))[0]
+    others = [item for item in items if item[0] != changes.LEARNER]
     with pytest.raises(CorruptFileError, match="path: "):
         _stored.read([first, *others])
 
 
 def test_a_version_of_the_future_says_so(items: list[Item]) -> None:
-    others = [item for item in items if item[0] != records.LEARNER]
+    others = [item for item in items if item[0] != changes.LEARNER]
     for version, error in (
         ("7", FileVersionError),
         *[(wrong, CorruptFileError) for wrong in ("true", "0", "-1", "1.0", '"1"', "null")],
     ):
         body = f'{{"format":"discreet-learner","version":{version}}}'.encode()
         with pytest.raises(error, match="path: "):
-            _stored.read([Records("").seal(records.LEARNER, 0, body)[0], *others])
+            _stored.read([Records("").seal(changes.LEARNER, 0, body)[0], *others])
 
 
 def test_a_head_that_counts_something_else_is_found_out(items: list[Item]) -> None:
     stored = _stored.read(items)
     codec = Records(stored.document["learner"])
-    others = [item for item in items if item[0] != records.HEAD]
-    assert _stored.read([*others, codec._head(stored.head)]).head == stored.head
+    others = [item for item in items if item[0] != changes.HEAD]
+    assert _stored.read([*others, codec.head(stored.head)]).head == stored.head
     for name in ("waiting", "decisions", "since", "sessions", "sums", "rows"):
         other = replace(stored.head, **{name: getattr(stored.head, name) + 1})
         with pytest.raises(CorruptFileError):
-            _stored.read([*others, codec._head(other)])
+            _stored.read([*others, codec.head(other)])
     body = json.dumps({**vars(stored.head), "more": 1}).encode()
     with pytest.raises(CorruptFileError):
-        _stored.read([*others, codec.seal(records.HEAD, 0, body)[0]])
+        _stored.read([*others, codec.seal(changes.HEAD, 0, body)[0]])
 
 
 # Rows
@@ -174,8 +174,8 @@ def test_a_row_is_found_again_to_the_bit(
     decision: int, reward: float, action: list[float], draws: int, dtype: type
 ) -> None:
     noise = np.arange(9 * draws, dtype=dtype).reshape(draws, 9) - 7
-    change = Change(decision, np.array(action), 12, reward, noise)
-    item, _ = CODEC._row(change)
+    change = Row(decision, np.array(action), 12, reward, noise)
+    item, _ = CODEC.row(change)
     found = _stored.row_of(12, CODEC.unseal(item)[0], 3, np.empty((0, 9), dtype))
     assert (found.number, found.row, found.reward) == (decision, 12, reward)
     np.testing.assert_array_equal(found.action, action)
@@ -189,7 +189,7 @@ def test_a_row_of_another_length_is_malformed(size: int) -> None:
     whole = bytes(size)
     with pytest.raises(Exception) as caught:  # noqa: PT011  # which one it is does not matter
         _stored.row_of(1, whole, 3, np.empty((0, 9)))
-    assert isinstance(caught.value, records.MALFORMED)
+    assert isinstance(caught.value, changes.MALFORMED)
 
 
 @pytest.mark.parametrize("size", [0, 8, 23, 25, 32])
@@ -303,7 +303,7 @@ def test_what_is_not_eight_bytes_in_base64_is_refused(data: object) -> None:
 def test_what_is_no_array_is_malformed(entry: object) -> None:
     with pytest.raises((ValueError, KeyError)) as caught:
         _arrays.decode(entry)
-    assert isinstance(caught.value, records.MALFORMED)
+    assert isinstance(caught.value, changes.MALFORMED)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import discreet
-from discreet.curator._records import LEARNER
+from discreet.curator._changes import LEARNER, session_of
 from discreet.curator._subjects import unpack
 from discreet.mechanism import Mechanism
 from discreet.mechanism.schedules import Schedule, every_round
@@ -184,10 +184,10 @@ def signature(learner: discreet.LinUCB) -> tuple[Any, ...]:
     counts = (learner.rounds, learner.rows, learner.given_up)  # whatever was left is settled
     curator = learner._curator
     waiting = [
-        (f"{curator._session(number)}-{number}", tuple(action.tolist()))
-        for number, action in sorted(curator._waiting.items())
+        (f"{session_of(curator._held, number)}-{number}", tuple(action.tolist()))
+        for number, action in sorted(curator._held.waiting.items())
     ]
-    book = curator._book
+    book = curator._held.book
     people = []
     for name in PEOPLE:
         _, counted, withdrawn = unpack(book.counts.get(book.digest(name), 0))
@@ -197,7 +197,7 @@ def signature(learner: discreet.LinUCB) -> tuple[Any, ...]:
 
 def next_id(learner: discreet.LinUCB, ahead: int = 0) -> str:
     """The id of the next decision, or of one after it."""
-    return f"{learner._curator._name}-{learner.rounds + ahead}"
+    return f"{learner._curator._held.name}-{learner.rounds + ahead}"
 
 
 def digest(learner: discreet.LinUCB) -> str:

@@ -37,7 +37,7 @@ import numpy as np
 import discreet
 from discreet import _canonical as canonical
 from discreet.curator import store as stores
-from discreet.curator._records import (
+from discreet.curator._changes import (
     DECISION,
     HEAD,
     LEARNER,
@@ -134,7 +134,7 @@ def _specimen(path: Path, name: str) -> Specimen:
         if turn == 11:
             learner.forget(waiting.pop(0))
     state = digest(learner)
-    learner._curator._store.close()  # with rows that are not in the sums
+    learner._curator._storage.store.close()  # with rows that are not in the sums
     files = path.read_bytes(), path.with_name(f"{path.name}.ledger").read_bytes()
     with contextlib.closing(sqlite3.connect(path)) as database:
         items = tuple(database.execute("SELECT * FROM item WHERE kind >= 0 ORDER BY 1, 2"))

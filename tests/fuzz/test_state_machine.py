@@ -29,9 +29,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import discreet
 from discreet.curator import (
+    _changes,
+    _forgetting,
+    _observed,
     _progress,
-    _records,
     _releases,
+    _state,
+    _storage,
     _stored,
     _subjects,
     curator,
@@ -40,8 +44,9 @@ from discreet.curator import (
     store,
     sums,
 )
-from discreet.curator._progress import StagedState
-from discreet.curator._records import Records
+from discreet.curator._changes import Records
+from discreet.curator._state import StagedState
+from discreet.curator._storage import Storage
 from discreet.curator.store import _sqlite_database, _sqlite_files, ledger_file, memory, sqlite
 from discreet.curator.store.ledger_file import LedgerFile
 from discreet.curator.store.sqlite import SqliteStore
@@ -143,7 +148,7 @@ PLACES: list[tuple[type, str]] = [
     (PrefixSums, "withdraw"),
     (StagedState, "counted"),
     (Records, "encoded"),
-    (Records, "compacted"),
+    (Storage, "compaction"),
     (SqliteStore, "commit"),
     (SqliteStore, "sequence"),
     (SqliteStore, "append"),
@@ -165,8 +170,12 @@ MODULES = (
     growing_ledger,
     ledger_file,
     memory,
-    _records,
+    _changes,
+    _forgetting,
+    _observed,
     _releases,
+    _state,
+    _storage,
     _sqlite_database,
     _sqlite_files,
     _stored,
@@ -715,7 +724,7 @@ SAVED: list[Path] = []
 
 
 def counts(learner: discreet.LinUCB) -> Counts:
-    return learner.rounds, learner.rows, sorted(learner._curator._waiting)
+    return learner.rounds, learner.rows, sorted(learner._curator._held.waiting)
 
 
 def saved(learner: discreet.LinUCB, elsewhere: Path) -> tuple[Path, str]:

@@ -34,7 +34,7 @@ class AnyOrderOfCalls(RuleBasedStateMachine):
     def start(self, variant: Named) -> None:
         problem = Problem(dim=2, action_norm=1, reward_bound=1, theta_norm=1)
         self.learner = learner_for(variant, problem, horizon=40, max_pending=5)
-        self.source = self.learner._curator._sums._source
+        self.source = self.learner._curator._held.sums._source
         AnyOrderOfCalls.started += 1
         self.path = self.folder / str(self.started)
         self.open: list[str] = []

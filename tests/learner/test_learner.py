@@ -70,7 +70,7 @@ def test_state_does_not_grow_with_rounds(variant: Named, problem: Problem) -> No
     learner = learner_for(variant, problem, horizon=4096)
 
     def numbers_kept() -> int:
-        arrays = learner._curator._sums.arrays().values()
+        arrays = learner._curator._held.sums.arrays().values()
         return sum(array.size for array in arrays) + len(whole_state(learner))
 
     for _ in range(10):
@@ -101,7 +101,7 @@ def test_a_forgotten_decision_is_erased(problem: Problem) -> None:
     assert any(trace in value for value in whole_state(learner).values())
     learner.forget(decision)
     assert not any(trace in value for value in whole_state(learner).values())
-    assert not learner._curator._waiting
+    assert not learner._curator._held.waiting
     with pytest.raises(DecisionClosedError):
         learner.learn(decision, 1)
 

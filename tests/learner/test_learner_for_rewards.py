@@ -101,7 +101,7 @@ def test_a_stored_learner_goes_on_as_if_nothing_had_happened(
     straight, stopped = (learner(own, noise=noise, seed=9) for _ in range(2))
     straight.observe(rows[:80], rewards[:80])
     stopped.observe(rows[:80], rewards[:80])
-    source = stopped._curator._sums._source
+    source = stopped._curator._held.sums._source
     stopped.save(tmp_path / "learner")
     stopped.close()
     restored = discreet.load(tmp_path / "learner", noise_source=source)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from discreet import LinUCB, Privacy, Problem, load
-from discreet.curator._records import Records
+from discreet.curator._storage import Storage
 from discreet.errors import ParameterError
 from discreet.mechanism import _feedback as feedback
 from discreet.mechanism import strategies
@@ -123,13 +123,13 @@ def test_sums_that_cannot_be_stored_do_not_undo_a_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learner = LinUCB(PROBLEM, horizon=100, privacy=TARGET, path=tmp_path / "stored")
-    learner._curator._compact_at = 1
+    learner._curator._storage.compact_at = 1
 
     def fail(*_: object) -> None:
         raise ValueError
 
     with monkeypatch.context() as broken:
-        broken.setattr(Records, "compacted", fail)
+        broken.setattr(Storage, "compaction", fail)
         learner.learn(learner.choose([[1.0, 0.0]]), 1.0)
     assert learner.rows == 1
     learner.close()

@@ -9,8 +9,14 @@ import pytest
 
 import discreet
 from discreet import LinUCB, Privacy, Problem
-from discreet.curator import _records as records
-from discreet.curator import _releases, curator, sums
+from discreet.curator import (
+    _changes,
+    _observed,
+    _releases,
+    _state,
+    curator,
+    sums,
+)
 from discreet.curator.sums import IntegerSums
 from discreet.errors import (
     DiscreetError,
@@ -26,7 +32,7 @@ from interrupting import Interrupting
 
 DIM = 3
 PROBLEM = Problem(dim=DIM, action_norm=1.0, reward_bound=1.0, theta_norm=1.0)
-CURATOR = [curator, sums, records, _releases]
+CURATOR = [curator, sums, _changes, _observed, _releases, _state]
 TARGET = Privacy(epsilon=2.0, delta=1e-3)
 
 
@@ -124,7 +130,7 @@ def assert_same(found: LinUCB, other: LinUCB) -> None:
     assert [entry.sha256 for entry in found.ledger.entries] == [
         entry.sha256 for entry in other.ledger.entries
     ]
-    one, two = found._curator._sums, other._curator._sums
+    one, two = found._curator._held.sums, other._curator._held.sums
     assert one.position == two.position
     for name, array in one.arrays().items():
         np.testing.assert_array_equal(array, two.arrays()[name])
@@ -174,7 +180,7 @@ def test_rows_taken_together_are_stored_as_they_are_one_at_a_time(tmp_path: Path
         with contextlib.closing(sqlite3.connect(tmp_path / name)) as database:
             rows = database.execute(
                 "SELECT number, substr(value, 17) FROM item WHERE kind = ? ORDER BY number",
-                (records.ROW,),  # without its seal, which names the learner
+                (_changes.ROW,),  # without its seal, which names the learner
             ).fetchall()
         stored.append(rows)
     assert stored[0] == stored[1]
@@ -193,9 +199,9 @@ def test_rows_too_long_by_a_trace_are_shortened_in_both_ways(
 
     monkeypatch.setattr(IntegerSums, "_rounded", counted)
     together, one_by_one = learner(), learner()
-    square = one_by_one._curator._sums._largest_square
-    monkeypatch.setattr(together._curator._sums, "_largest_square", square // 2)
-    monkeypatch.setattr(one_by_one._curator._sums, "_largest_square", square // 2)
+    square = one_by_one._curator._held.sums._largest_square
+    monkeypatch.setattr(together._curator._held.sums, "_largest_square", square // 2)
+    monkeypatch.setattr(one_by_one._curator._held.sums, "_largest_square", square // 2)
     actions, rewards = log(200)
     actions[::2] *= 0.5  # within the narrower bound, and the others are not
     together.observe(actions, rewards)

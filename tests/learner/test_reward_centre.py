@@ -79,7 +79,7 @@ def test_what_is_outside_is_refused_or_clipped(reward: float) -> None:
     assert strict.rows == 0
     lenient.learn(lenient.choose([[0.5, 0.5]]), reward)
     assert lenient.rows == 1
-    batch = lenient._curator._sums.arrays()["batch"]
+    batch = lenient._curator._held.sums.arrays()["batch"]
     step = lenient.mechanism.grid.reward_step * lenient.mechanism.grid.action_step
     assert batch[-1] * step == pytest.approx(math.copysign(0.25, reward - 0.5))
 

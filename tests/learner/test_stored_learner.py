@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet import UCB, LinUCB, Problem, load
-from discreet.curator import curator
+from discreet.curator import _storage
 from discreet.curator.store import Place
 from discreet.errors import (
     DecisionClosedError,
@@ -278,7 +278,7 @@ def test_closed_files_can_be_moved(problem: Problem, path: Path, tmp_path: Path)
 
 
 def rows_stored(learner: LinUCB) -> int:
-    head = learner._curator._head
+    head = learner._curator._storage.head
     return head.rows - head.summed
 
 
@@ -299,7 +299,7 @@ def test_sums_take_the_place_of_rows_when_a_learner_is_saved_or_closed(
 def test_many_rows_become_sums_by_themselves(
     problem: Problem, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(curator, "_COMPACT_AFTER", 3)
+    monkeypatch.setattr(_storage, "_COMPACT_AFTER", 3)
     learner = LinUCB(problem, horizon=40, privacy=TARGET, variant=EARLY, path=place)
     for number in range(1, 11):
         played(learner, 1)

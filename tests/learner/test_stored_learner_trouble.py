@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from discreet import Decision, LinUCB, Problem, load
-from discreet.curator import curator as curating
+from discreet.curator import _storage
+from discreet.curator._changes import Records, Row
 from discreet.curator._releases import Releases
 from discreet.curator.curator import Curator
 from discreet.curator.store import Commit, Place, sqlite
@@ -195,7 +196,7 @@ def test_a_release_that_never_reached_the_ledger_is_in_it_after_a_restart(
     learner, waiting = two_rows(problem, place)
     watched(learner).before = full_disk("append")
     learner.learn(waiting, 1)
-    release = learner._curator._releases.coming[-1]
+    release = learner._curator._held.releases.coming[-1]
     end(learner)
     restored = load(place)
     assert (restored.rows, len(restored.ledger)) == (3, 1)
@@ -220,7 +221,7 @@ def test_sums_that_cannot_be_stored_cost_nothing(
 def test_sums_that_cannot_be_stored_are_tried_again_after_twice_as_many_rows(
     problem: Problem, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(curating, "_COMPACT_AFTER", 3)
+    monkeypatch.setattr(_storage, "_COMPACT_AFTER", 3)
     learner = LinUCB(problem, horizon=60, privacy=TARGET, variant=EARLY, path=path)
     store = watched(learner)
 
@@ -240,7 +241,7 @@ def test_sums_that_cannot_be_stored_are_tried_again_after_twice_as_many_rows(
     store.before = lambda _: None
     learner.save()
     played(learner, 3)
-    assert learner._curator._head.summed == 28  # and then at the usual length again
+    assert learner._curator._storage.head.summed == 28  # and then at the usual length again
     assert_same(crashed(learner, tmp_path / "again"), learner)
 
 
@@ -298,7 +299,7 @@ try:
     learner.save()
 except StoreError:
     pass
-learner._curator._store._finalizer()
+learner._curator._storage.store._finalizer()
 resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 again = load(sys.argv[1])
 print(again.rounds - len(made), again.waiting - len(made), again.rows, refused)
@@ -359,8 +360,8 @@ def test_an_interrupt_around_a_write_needs_no_reload_and_loses_nothing(
 
 STEPS = {
     "drawing noise": (PrefixSums, "draw"),
-    "staging": (Curator, "_stage"),
-    "making items": (Curator, "_items"),
+    "staging": (Row, "stage"),
+    "making items": (Records, "encoded"),
     "leading": (Curator, "_lead"),
     "noting the commit": (Curator, "_note_commit"),
     "applying": (Curator, "_apply_all"),
@@ -458,7 +459,7 @@ def test_an_interrupt_does_not_change_whose_turn_it_is_to_be_given_up(
 
 def test_another_writer_stops_a_learner_for_good(problem: Problem, place: Place) -> None:
     learner, waiting = two_rows(problem, place)
-    store = learner._curator._store
+    store = learner._curator._storage.store
     sequence = store.sequence()
     store.commit(Commit(sequence, sequence + 5))  # as somebody without a lock would
     for call in (*CALLS.values(), lambda one, _: one.save()):

@@ -27,9 +27,19 @@ from discreet import (
     Supplied,
     load,
 )
-from discreet.curator import _progress, _releases, _subjects, curator, sums
-from discreet.curator import _records as records
-from discreet.curator._records import PERSON
+from discreet.curator import (
+    _changes,
+    _forgetting,
+    _observed,
+    _progress,
+    _releases,
+    _state,
+    _storage,
+    _subjects,
+    curator,
+    sums,
+)
+from discreet.curator._changes import PERSON
 from discreet.curator._subjects import unpack
 from discreet.curator.store import Place, _sqlite_database, sqlite
 from discreet.errors import (
@@ -210,7 +220,7 @@ def test_counts_go_on_after_restarts_and_crashes(
     actions, rewards, whose = log(60, 7)
     bandit, kept = learner(kind, problem, place), learner(kind, problem)
     waits = [one.choose(np.eye(3), subject="waits") for one in (bandit, kept)]
-    source = bandit._curator._sums._source
+    source = bandit._curator._held.sums._source
     for turn, part in enumerate(np.array_split(np.arange(60), 6)):
         for one in (bandit, kept):
             subjects = [whose[at] for at in part]
@@ -228,7 +238,7 @@ def test_counts_go_on_after_restarts_and_crashes(
     assert_shown_alike(bandit, kept)
     assert bandit.over_cap == kept.over_cap > 10
     records_of = [
-        sorted(unpack(one) for one in each._curator._book.counts.values())
+        sorted(unpack(one) for one in each._curator._held.book.counts.values())
         for each in (bandit, kept)
     ]
     assert records_of[0] == records_of[1]
@@ -282,7 +292,7 @@ def test_many_threads_cannot_go_beyond_the_cap(problem: Problem, place: Place) -
         thread.join(60)
     assert not errors
     assert bandit.rows == 60
-    counts = [unpack(one)[1] for one in bandit._curator._book.counts.values()]
+    counts = [unpack(one)[1] for one in bandit._curator._held.book.counts.values()]
     assert counts == [cap] * 3
     # Decisions of somebody who was forgotten are zeros too, and not beyond any cap.
     assert 60 - 3 * cap - 6 <= bandit.over_cap <= 60 - 3 * cap
@@ -397,13 +407,21 @@ def test_an_id_is_nowhere_to_be_found(problem: Problem, place: Place) -> None:
     bandit = learner("tight", problem, place)
     waits = bandit.choose(np.eye(3), subject=NAME)
     bandit.observe(np.eye(3), [0.1, 0.2, 0.3], subjects=[NAME, number, NAME])
-    shown = [bandit, bandit._curator, bandit._curator._book, waits, bandit.release, bandit.ledger]
+    shown = [
+        bandit,
+        bandit._curator,
+        bandit._curator._held,
+        bandit._curator._held.book,
+        waits,
+        bandit.release,
+        bandit.ledger,
+    ]
     shown += [bandit.ledger.card, bandit.forget_subject(number)]
     seen = [all_bytes(place)]
     bandit.save()
     seen.append(all_bytes(place))
-    key = bandit._curator._book.key
-    digest = bandit._curator._book.digest(NAME)
+    key = bandit._curator._held.book.key
+    digest = bandit._curator._held.book.digest(NAME)
     bandit.close()
     seen.append(all_bytes(place))
     text = "".join(f"{one!r}{one}" for one in shown)
@@ -421,7 +439,7 @@ def test_an_id_is_nowhere_to_be_found(problem: Problem, place: Place) -> None:
 
 
 def test_two_learners_have_different_keys(problem: Problem) -> None:
-    books = [LinUCB(problem, horizon=9, privacy=TARGET)._curator._book for _ in range(2)]
+    books = [LinUCB(problem, horizon=9, privacy=TARGET)._curator._held.book for _ in range(2)]
     assert books[0].digest(NAME) != books[1].digest(NAME)
     assert books[0].digest(NAME) == books[0].digest(NAME)
     assert len(books[0].key) == 32
@@ -473,7 +491,7 @@ def test_a_reward_for_somebody_forgotten_keeps_its_place(
     assert bandit.forget_subject(NAME) == Forgotten(2, 0, 0)
     assert bandit.waiting == 3
     assert bandit.forget_subject(NAME) == Forgotten(0, 0, 0)
-    source = bandit._curator._sums._source
+    source = bandit._curator._held.sums._source
     died(bandit)
     bandit = load(place, noise_source=source)
     with pytest.raises(DiscreetError, match="reward: "):
@@ -516,7 +534,7 @@ def test_what_is_forgotten_is_in_no_file(
     (tmp_path / "stored").mkdir()
     place = tmp_path / "stored" / "bandit"
     bandit = learner(kind, problem, place)
-    while bandit.rows + 3 >= bandit._curator._sums.position.due:
+    while bandit.rows + 3 >= bandit._curator._held.sums.position.due:
         bandit.observe(ZERO, [0.0])
     mark = np.array([[0.123456789, -0.1987654321, 0.0123454321]])
     other = np.array([[0.3123456789, 0.1987654321, 0.0123454321]])
@@ -593,7 +611,7 @@ def test_a_reward_that_comes_during_the_forgetting_is_not_used(
     threads: list[threading.Thread] = []
 
     def meanwhile(_: str) -> None:
-        if any(type(change) is records.Forget for change in bandit._curator._progress.queue):
+        if any(type(change) is _forgetting.Forget for change in bandit._curator._progress.queue):
             store.before = lambda _: None
             threads.append(threading.Thread(target=bandit.learn, args=(made, 0.5)))
             threads[0].start()
@@ -615,7 +633,7 @@ def test_an_interrupt_right_after_a_release_adds_no_row_twice(
 ) -> None:
     bandit, expected = learner(kind, problem), learner(kind, problem)
     actions, rewards, _ = log(40, 2)
-    held = type(bandit._curator._sums)
+    held = type(bandit._curator._held.sums)
     original, late = held._add, [0]
 
     def interrupted(one: Any, *arguments: Any) -> None:  # noqa: ANN401
@@ -678,7 +696,7 @@ def test_an_interrupt_at_any_place_leaves_all_of_it_or_nothing(
         with contextlib.suppress(KeyboardInterrupt), Interrupting(at, MODULES) as interrupting:
             CALLS[call](bandit, ids)
         now = state(bandit)
-        seals = {key for key in now if key[0] == records.HEAD}
+        seals = {key for key in now if key[0] == _changes.HEAD}
         plain = [{key: one[key] for key in one if key not in seals} for one in (now, before, after)]
         assert plain[0] in plain[1:]
         seen.add(plain[0] == plain[2])
@@ -694,7 +712,20 @@ def test_an_interrupt_at_any_place_leaves_all_of_it_or_nothing(
     assert at > 50
 
 
-MODULES = (_subjects, _progress, _releases, curator, records, sums, sqlite, _sqlite_database)
+MODULES = (
+    _subjects,
+    _progress,
+    _releases,
+    _state,
+    curator,
+    _changes,
+    _forgetting,
+    _observed,
+    _storage,
+    sums,
+    sqlite,
+    _sqlite_database,
+)
 
 
 # One budget for several learners
@@ -767,7 +798,7 @@ def test_what_may_have_been_stored_stays_spent(
 def test_a_privacy_target_for_people_who_come_several_times(problem: Problem) -> None:
     privacy = Privacy(epsilon=1.0, delta=1e-6, contributions_per_user=5)
     bandit = LinUCB(problem, horizon=99, privacy=privacy)
-    assert bandit._curator._book.cap == 5
+    assert bandit._curator._held.book.cap == 5
 
 
 def test_a_row_that_is_released_while_its_person_is_forgotten_leaves_the_store(
@@ -778,7 +809,7 @@ def test_a_row_that_is_released_while_its_person_is_forgotten_leaves_the_store(
     row = np.array([[0.12345, 0.54321, 0.0]])
     bandit.observe(row, [0.75], subjects=[NAME])
     held = bandit._curator
-    led, due = held._led, held._sums.position.due
+    led, due = held._led, held._held.sums.position.due
 
     def interleaved(work: Callable[[], None]) -> None:
         """Another thread's rows make a release between the two halves of forgetting."""

@@ -274,7 +274,7 @@ def test_a_crash_between_state_and_ledger_shows_the_release_before(
     learner = stored(place, problem, discreet.VARIANTS["nonprivate"], rows=5)
     watched(learner).before = full_disk("append")
     learner.learn(learner.choose(np.eye(3)), 0.25)
-    learner._curator._store = learner._curator._store._store  # what is watched
+    learner._curator._storage.store = learner._curator._storage.store._store  # what is watched
     died(learner)
     view = open_read_only(place)
     assert view.release.number == 5

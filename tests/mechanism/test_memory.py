@@ -245,7 +245,7 @@ def test_a_stored_learner_that_forgets_goes_on_to_the_bit(noise: str, tmp_path: 
     )
     for turn, actions in enumerate(sets):
         if turn % 60 == 37:
-            source = stopped._curator._sums._source
+            source = stopped._curator._held.sums._source
             stopped = restarted(stopped, tmp_path / "one", noise_source=source)
             assert stopped.mechanism == straight.mechanism
             assert stopped.mechanism.memory == 20

@@ -246,7 +246,7 @@ def test_a_restored_learner_continues_exactly(
         waiting[learner] = [learner.choose(actions) for actions in sets[:23]]
         for decision in waiting[learner][:20]:
             learner.learn(decision, 0.25)
-    source = stopped._curator._sums._source
+    source = stopped._curator._held.sums._source
     restored = restarted(stopped, tmp_path / "file", noise_source=source)
     straight.learn(waiting[straight][20], -0.5)  # a decision from before the save
     restored.learn(waiting[stopped][20], -0.5)

@@ -106,7 +106,7 @@ def test_a_policy_that_breaks_the_rules_is_refused_and_does_no_harm(
     decision = learner.choose(offered)
     assert decision.index == 1
     assert type(decision.index) is int
-    np.testing.assert_array_equal(learner._curator._waiting[1], OFFERED[1])
+    np.testing.assert_array_equal(learner._curator._held.waiting[1], OFFERED[1])
     learner.learn(decision, 0.25)
     learner.save(learner.path or tmp_path / "saved")
     held, place = whole_state(learner), learner.path
@@ -128,5 +128,5 @@ def test_what_a_policy_keeps_of_a_decision_set_is_not_what_the_learner_keeps(
     decision = learner.choose(OFFERED)
     seen[0].setflags(write=True)
     seen[0][:] = 1e6
-    np.testing.assert_array_equal(learner._curator._waiting[0], OFFERED[0])
+    np.testing.assert_array_equal(learner._curator._held.waiting[0], OFFERED[0])
     learner.learn(decision, 0.5)

@@ -250,7 +250,7 @@ def test_nothing_acknowledged_is_lost_when_the_store_fails_under_many_threads(
     assert len(accounts.closed) > 10
     assert len(accounts.unknown) > 5
     learner.release  # noqa: B018  # what is in doubt is found out
-    held = {f"{learner._curator._name}-{number}" for number in learner._curator._waiting}
+    held = {f"{learner._curator._held.name}-{number}" for number in learner._curator._held.waiting}
     assert accounts.made - accounts.closed - accounts.unknown <= held
     assert not accounts.closed & held
     assert 0 <= learner.rows - len(accounts.closed) <= len(accounts.unknown)

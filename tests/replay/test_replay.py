@@ -308,7 +308,7 @@ def test_text_in_a_column_of_numbers_changes_its_own_row_only(tmp_path: Path) ->
     ages = columns["age"].astype(object)
     ages[[7, 8, 2_000]] = "unknown", "", "old"
     other = replayed(written(tmp_path / "two.csv", {**columns, "age": ages}), train=0.5)
-    one, two = plain.learner._curator._sums, other.learner._curator._sums
+    one, two = plain.learner._curator._held.sums, other.learner._curator._held.sums
     assert one.position == two.position
     moved = np.abs(plain.learner.release.gram - other.learner.release.gram).max()
     assert 0 < moved < 2.0  # two rows of norm 1 at most

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet import Release
-from discreet.curator._records import ROW
+from discreet.curator._changes import ROW
 from discreet.errors import StoreError
 from discreet.service import _events as events
 from discreet.service._bodies import Erased

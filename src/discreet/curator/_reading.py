@@ -6,8 +6,8 @@ The raw rows that are read are dropped here: what is returned is public.
 import time
 from typing import Any, NamedTuple
 
-from discreet.curator import _records as records
 from discreet.curator import _stored, bounds
+from discreet.curator._changes import MALFORMED
 from discreet.curator._releases import release_of
 from discreet.curator.growing_ledger import GrowingLedger
 from discreet.curator.opening import _added, _stored_sums
@@ -81,7 +81,7 @@ def _shown_by(seen: _read_only.Seen, known_head: str | None) -> Shown:
         bounds.checked_on_violation(stored.document["on_violation"])
     except StateFileError:
         raise
-    except records.MALFORMED:
+    except MALFORMED:
         raise CorruptFileError(
             "path", "holds settings that do not fit together; restore it from a backup"
         ) from None

@@ -1,4 +1,4 @@
-"""Reads the items that `_records` wrote, and refuses those that are damaged. Secret."""
+"""Reads the items that `_changes` and `_storage` wrote; refuses damaged ones. Secret."""
 
 import operator
 from bisect import bisect_right
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from discreet import _canonical as canonical
 from discreet.curator._arrays import DTYPES, F8, decode
-from discreet.curator._records import (
+from discreet.curator._changes import (
     DECISION,
     FORMAT,
     HEAD,
@@ -24,9 +24,9 @@ from discreet.curator._records import (
     SESSION,
     SUMS,
     VERSION,
-    Change,
     Head,
     Records,
+    Row,
 )
 from discreet.curator._subjects import DIGEST, ERASED, Count
 from discreet.curator.store import Item, damaged
@@ -150,7 +150,7 @@ def decision_of(contents: bytes, dim: int) -> tuple[_F64, bytes | None]:
     return action_of(contents[: 8 * dim], dim), owner or None
 
 
-def row_of(number: int, contents: bytes, dim: int, like: NDArray[Any]) -> Change:
+def row_of(number: int, contents: bytes, dim: int, like: NDArray[Any]) -> Row:
     """A stored row, with noise of the width and type of ``like``; ValueError if it is none."""
     decision, reward = ROW_START.unpack_from(contents)
     start, count = ROW_START.size, None
@@ -160,7 +160,7 @@ def row_of(number: int, contents: bytes, dim: int, like: NDArray[Any]) -> Change
     at = start + 8 * dim
     action = action_of(contents[start:at], dim)
     noise = np.frombuffer(contents[at:], dtype=DTYPES[like.dtype.name]).astype(like.dtype)
-    return Change(decision, action, number, reward, noise.reshape(-1, like.shape[1]), count=count)
+    return Row(decision, action, number, reward, noise.reshape(-1, like.shape[1]), count)
 
 
 def _json(contents: bytes) -> dict[str, Any]:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _checks as checks
-from discreet.curator import _records as records
 from discreet.curator import _stored, bounds
 from discreet.curator import store as stores
+from discreet.curator._changes import MALFORMED, Row
 from discreet.curator._progress import Restored
 from discreet.curator._releases import release_of
 from discreet.curator._subjects import KEY, UNCAPPED, Book, count_of
@@ -144,7 +144,7 @@ def _restored(
         options = {name: document[name] for name in ("on_violation", "max_pending")}
         checks.count("max_pending", options["max_pending"])
         bounds.checked_on_violation(options["on_violation"])
-    except records.MALFORMED:
+    except MALFORMED:
         raise CorruptFileError(
             "path", "holds settings that do not fit together; restore it from a backup"
         ) from None
@@ -177,11 +177,11 @@ def _row(
     contents: bytes,
     mechanism: Mechanism,
     sums: PrefixSums,
-) -> records.Change:
+) -> Row:
     """A stored row within the bounds; ValueError if it is none."""
     problem = mechanism.setting.problem
     row = _stored.row_of(number, contents, problem.dim, sums.no_draws)
-    if not 0 <= row.number < stored.head.rounds or row.action is None or row.noise is None:
+    if not 0 <= row.number < stored.head.rounds:
         raise ValueError("a row of no decision")
     row.action = bounds.bounded_actions(problem, row.action[None], "error")[0]
     row.reward = bounds.stored_reward(problem, row.reward)
@@ -209,7 +209,7 @@ def _added(stored: _stored.Stored, mechanism: Mechanism, sums: PrefixSums) -> It
     """Add the rows that came after the stored sums, one at each step."""
     for number, contents in stored.rows:
         row = _row(stored, number, contents, mechanism, sums)
-        sums.add(number, row.action, row.reward, row.noise, row.open_row)  # type: ignore[arg-type]  # all there
+        sums.add(number, row.action, row.reward, row.noise, row.open_row)
         yield
 
 

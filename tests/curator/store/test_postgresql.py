@@ -254,7 +254,7 @@ def test_a_connection_that_was_cut_is_made_again(
     learner = played(LinUCB(problem, horizon=40, privacy=TARGET, variant=EARLY, path=place), 3)
     waiting = learner.choose(np.eye(3)).id
     state = whole_state(learner)
-    cut_off(place, learner._curator._store)  # type: ignore[arg-type]
+    cut_off(place, learner._curator._storage.store)  # type: ignore[arg-type]
     try:
         call(learner, waiting)
     except StoreError as error:
@@ -275,7 +275,7 @@ def test_a_server_that_is_away_for_a_while_costs_nothing(
     learner = played(LinUCB(problem, horizon=40, privacy=TARGET, variant=EARLY, path=place), 3)
     waiting = learner.choose(np.eye(3))
     state = whole_state(learner)
-    store = learner._curator._store
+    store = learner._curator._storage.store
     address = store._address  # type: ignore[attr-defined]
     monkeypatch.setattr(store, "_address", "postgresql://user@127.0.0.1:1/database")
     cut_off(place, store)  # type: ignore[arg-type]
@@ -293,7 +293,7 @@ def test_a_commit_whose_answer_was_lost_is_neither_lost_nor_made_twice(
 ) -> None:
     learner = played(LinUCB(problem, horizon=40, privacy=TARGET, variant=EARLY, path=place), 3)
     waiting = learner.choose(np.eye(3))
-    store = learner._curator._store
+    store = learner._curator._storage.store
     commit, sequence = PostgresStore.commit, PostgresStore.sequence
 
     def lost(self: PostgresStore, change: Commit) -> None:
