@@ -808,8 +808,8 @@ def test_a_row_that_is_released_while_its_person_is_forgotten_leaves_the_store(
     bandit = LinUCB(problem, horizon=10_000, privacy=TARGET, variant=EARLY, path=path)
     row = np.array([[0.12345, 0.54321, 0.0]])
     bandit.observe(row, [0.75], subjects=[NAME])
-    held = bandit._curator
-    led, due = held._led, held._held.sums.position.due
+    inside = bandit._curator
+    led, due = inside._led, inside._held.sums.position.due
 
     def interleaved(work: Callable[[], None]) -> None:
         """Another thread's rows make a release between the two halves of forgetting."""
@@ -822,11 +822,11 @@ def test_a_row_that_is_released_while_its_person_is_forgotten_leaves_the_store(
             other.start()
             other.join()
 
-    held._led = interleaved
+    inside._led = interleaved
     try:
         found = bandit.forget_subject(NAME)
     finally:
-        del held._led
+        del inside._led
     assert found == Forgotten(0, 0, 1)
     stored = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert row[0, :1].tobytes() not in stored

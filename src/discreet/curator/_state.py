@@ -1,8 +1,7 @@
 """What a curator holds, and what it will hold when all that is staged has been applied. Secret.
 
-Both are data, with what can be asked of them. Who changes them are the changes themselves
-(`_changes`, `_observed`, `_forgetting`): the staged state when they are made, what is held after
-they are committed.
+Both are data, with what can be asked of them. Changes (`_changes`, `_observed`, `_forgetting`) move
+them: `StagedState` when a change is made, `Held` when it has been committed.
 """
 
 import secrets
@@ -24,8 +23,8 @@ _F64 = NDArray[np.float64]
 class Held:
     """The data of a learner: applied changes only.
 
-    Formal guarantee: it is bounded by what its mechanism states. Of all of it, only what
-    `releases` has shown leaves the curator.
+    Formal guarantee: every action and reward in it is within the bounds that its mechanism was
+    made for, and of all of it only what `releases` shows leaves the curator.
 
     Attributes:
         mechanism: the noise, its bounds and its setting.

@@ -8,6 +8,9 @@ It is *committed* to the store, together with whatever other threads staged mean
 What is staged or committed but not yet applied is in one tuple (`Progress`), which is replaced as
 a whole. After an interrupt or an error at any instruction, the next call finds there what was left
 unfinished, asks the store whether a commit happened, and applies the change or drops it.
+
+What a change is, `_changes` says, and `_state` what is held: here is only what is done with any of
+them. This module holds one class.
 """
 
 import os
