@@ -50,6 +50,8 @@ def time_of(timing: Timing, number: int) -> int:
         if steady(timing, rows):
             step, left = following(timing, rows) - rows, number - passed
             return NEVER if left > (NEVER - rows) // max(1, step) else rows + left * step
+        if rows == NEVER:
+            break
         rows = following(timing, rows)
     return rows
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from discreet import _checks as checks
 from discreet.errors import ParameterError
@@ -297,5 +296,7 @@ def _dual(known: Ingredients, total: Callable[[float], float]) -> float:
         return price * known.potential + total(price)
 
     highest = math.log(trivial / known.potential)  # from there on it is above the trivial bound
+    from scipy.optimize import minimize_scalar  # noqa: PLC0415  # slow to import
+
     found = minimize_scalar(bound, bounds=(highest - _WIDEST, highest), method="bounded")
     return first + min(trivial, float(found.fun))

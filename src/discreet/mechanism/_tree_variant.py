@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from discreet import _checks as checks
 from discreet import theory
@@ -80,6 +79,8 @@ def bound_optimal(paper_shift: _ShiftRule) -> _ShiftRule:
         if place is None:
             return paper_shift(noise, setting)
         around = (grid[place - 1], grid[place + 1])
+        from scipy.optimize import minimize_scalar  # noqa: PLC0415  # slow to import
+
         found = minimize_scalar(bound, bounds=around, method="bounded", options={"xatol": 1e-9})
         shift = math.exp(float(found.x)) - low
         return shift, noise.bounds(setting, shift)

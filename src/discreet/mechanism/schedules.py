@@ -108,7 +108,7 @@ class Schedule:
 
     def _largest_horizon(self) -> int:
         """The last row before there is one release too many, or before rows cannot be counted."""
-        return int(schedule.time_of(self.timing, MOST_RELEASES + 1)) - 1
+        return _time_of(self.timing, MOST_RELEASES + 1) - 1
 
     def times(self, horizon: int) -> list[int]:
         """The numbers of rows at which there is a release, up to a horizon."""
@@ -124,6 +124,12 @@ class Schedule:
 def _counted(timing: schedule.Timing, horizon: int) -> int:
     """One by one, which takes a while for long horizons, so it is remembered."""
     return int(schedule.count(timing, horizon))
+
+
+@lru_cache(maxsize=64)
+def _time_of(timing: schedule.Timing, number: int) -> int:
+    """One by one as well."""
+    return int(schedule.time_of(timing, number))
 
 
 def every_round() -> Schedule:

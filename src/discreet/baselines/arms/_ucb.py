@@ -6,7 +6,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from discreet.baselines.arms._learner import ArmLearner, ArmSettings, checked_epsilon
 from discreet.kernels import _pulls as kernels
@@ -37,6 +36,8 @@ def laplace_sum_width(terms: int, log_inverse_prob: float) -> float:
     upper = 2.0 * (terms + log_inverse_prob)
     while excess(upper) < 0.0:
         upper *= 2.0
+    from scipy.optimize import brentq  # noqa: PLC0415  # slow to import
+
     return float(brentq(excess, 1e-12, upper, xtol=1e-9, rtol=1e-12))
 
 
