@@ -12,6 +12,9 @@ DOCS := .venv/.docs
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet \
   --disable-pip-version-check --editable
 
+# Tests start many processes, and all read the same modules.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: api constraints demo dist docs help serve test test-browser test-wheel test-nightly test-cluster test-data test-gpu lint format bench bench-kernels prospects real-data clean
 
 demo: $(USE)  ## every variant in a short form of the paper's experiment, with a report

@@ -56,9 +56,15 @@ def made(mechanism: Mechanism, on_violation: str = "error") -> Make:
     return partial(LinUCB.from_mechanism, mechanism, policy=UCB(), on_violation=on_violation)
 
 
-def sound(horizon: int = 1, *, variant: Tight = QUICK, noise: str = "float") -> Mechanism:
+def sound(
+    horizon: int = 1,
+    *,
+    variant: Tight = QUICK,
+    noise: str = "float",
+    target: Privacy = TARGET,
+) -> Mechanism:
     """The real thing."""
-    return variant.mechanism(Setting(problem=PROBLEM, horizon=horizon), TARGET, noise=noise)
+    return variant.mechanism(Setting(problem=PROBLEM, horizon=horizon), target, noise=noise)
 
 
 def with_noise(mechanism: Mechanism, *, gram: float = 1.0, moment: float = 1.0) -> Mechanism:
@@ -68,9 +74,9 @@ def with_noise(mechanism: Mechanism, *, gram: float = 1.0, moment: float = 1.0) 
     return replace(mechanism, noise=scaled)
 
 
-def half_the_noise() -> Make:
+def half_the_noise(target: Privacy = TARGET) -> Make:
     """Calibrated by somebody who lost a factor of two."""
-    return made(with_noise(sound(), gram=0.5, moment=0.5))
+    return made(with_noise(sound(target=target), gram=0.5, moment=0.5))
 
 
 def no_moment_noise() -> Make:

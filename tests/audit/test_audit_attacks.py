@@ -74,13 +74,12 @@ def test_a_learner_without_noise_is_seen_through() -> None:
 
 
 def test_the_gaussian_attack_comes_close_to_the_claim() -> None:
-    # mu is 0.236. With 8,000 trials judged the bound comes out near 0.57 with a deviation of 0.1;
-    # to be 0.1 or less takes more than four and a half of them: below 4e-6. To be above the claim
-    # takes an error of probability 1e-3 in the bound and more: mu would have to be estimated 0.092
-    # too large, more than four and a half deviations of 0.02.
-    config = Config(problem=broken.PROBLEM, privacy=broken.TARGET, variant=broken.QUICK)
-    found = audit.run(config, attacks=["gaussian"], trials=10_000)
-    assert 0.1 < found.epsilon_lower <= 1.0
+    # As above. At an epsilon of 1 it takes many more trials: those of test_audit_full_scale.py.
+    config = Config(problem=broken.PROBLEM, privacy=broken.LOOSE, variant=broken.QUICK)
+    found = audit.run(config, attacks=["gaussian"], trials=4_000)
+    mu = float(found.findings[0].note.split("at least ")[1].split(";")[0])
+    assert 1.2 < mu <= 1.54
+    assert not found.violated
 
 
 def test_the_exact_noise_has_no_low_bits_to_tell() -> None:

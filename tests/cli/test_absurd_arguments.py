@@ -1,5 +1,6 @@
 """Whatever is typed: exit code 2 and one line that says what to give, never a traceback."""
 
+import io
 import json
 import os
 import subprocess
@@ -195,19 +196,29 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp437"])
-def test_tables_and_help_are_printed_in_any_encoding(encoding: str, ledger: str) -> None:
+def test_tables_and_help_are_printed_in_any_encoding(
+    encoding: str, ledger: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     for arguments in (
-        ["ledger", ledger],
         ["card", ledger],
         ["variants"],
         [],
         ["simulate", "--help"],
         list(PLAN),
     ):
-        done = discreet(*arguments, encoding=encoding)
-        assert (done.returncode, done.stderr) == (0, b"")
-        done.stdout.decode(encoding)
-    shown = discreet("ledger", ledger, encoding=encoding).stdout.decode(encoding)
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding) for _ in range(2))
+        monkeypatch.setattr(sys, "stdout", out)
+        monkeypatch.setattr(sys, "stderr", err)
+        monkeypatch.setattr(sys, "argv", ["discreet", *arguments])
+        main()
+        printed, said = (one.buffer.getvalue() for one in (out, err))
+        assert printed.decode(encoding)
+        assert said == b""
+    # In a process of its own, to which nothing else has happened.
+    done = discreet("ledger", ledger, encoding=encoding)
+    assert (done.returncode, done.stderr) == (0, b"")
+    shown = done.stdout.decode(encoding)
     assert "..." in shown
     widths = {
         len(line)

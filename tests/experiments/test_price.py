@@ -145,10 +145,14 @@ def test_a_high_price_fails_the_aims_and_nothing_else(full: list[Play]) -> None:
 
 
 def test_a_bar_lies_between_two_prices(full: list[Play]) -> None:
-    for place, most in zip(PLACES, price.MOST.values(), strict=True):
-        name = f"price-{place}"
-        assert verdicts(made_up(full, factor=0.9 * most))[name] == Verdict.HOLDS
-        assert verdicts(made_up(full, factor=1.1 * most))[name] == Verdict.FAILS
+    bars = [price.MOST[scene] for scene in price.MOST]
+    for share, verdict in ((0.9, Verdict.HOLDS), (1.1, Verdict.FAILS)):
+        cells: list[Finished] = []
+        for scene, most in zip(SCENES, bars, strict=True):
+            here = [cell for cell in full if (cell.environment, cell.gap) == scene]
+            cells += made_up(here, factor=share * most).cells
+        found = verdicts(Results(tuple(cells)))
+        assert {found[f"price-{place}"] for place in PLACES} == {verdict}
 
 
 def test_more_regret_than_tight_fails_the_claims_about_it(full: list[Play]) -> None:

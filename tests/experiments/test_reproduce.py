@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from discreet.cli import app
+from discreet.cli import app, main
 from discreet.errors import RunFolderError
 from discreet.experiments import _folder as folder
 from discreet.experiments import _reproduce as reproduce
@@ -167,14 +167,21 @@ def test_ctrl_c_says_what_is_kept_and_how_to_go_on(
     ],
 )
 def test_bad_input_is_one_clear_line(
-    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    outcome = discreet(*arguments)
-    assert outcome.returncode == 2
-    assert outcome.stdout == ""
-    assert len(outcome.stderr.splitlines()) == 1
-    assert message in outcome.stderr
+    monkeypatch.setattr(sys, "argv", ["discreet", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    printed = capsys.readouterr()
+    assert stopped.value.code == 2
+    assert printed.out == ""
+    assert len(printed.err.splitlines()) == 1
+    assert message in printed.err
 
 
 def test_a_folder_with_other_files_is_one_clear_line(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def norms(row: np.ndarray) -> list[float]:
     return [*map(math.sqrt, sums), float(np.linalg.norm(row)), math.hypot(*row)]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(feature_map=maps, context=contexts, actions=known_actions)
 def test_no_row_is_longer_than_one(feature_map: FeatureMap, context: dict, actions: list) -> None:
     rows = feature_map(context, actions)

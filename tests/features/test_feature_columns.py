@@ -46,7 +46,7 @@ def one_by_one(feature_map: FeatureMap, found: list, chosen: list) -> np.ndarray
     return np.concatenate(rows)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(feature_map=maps, found=people, actions=known_actions)
 def test_candidates_are_the_decision_sets_of_each_person(
     feature_map: FeatureMap, found: list, actions: list
@@ -57,7 +57,7 @@ def test_candidates_are_the_decision_sets_of_each_person(
         assert rows.tobytes() == feature_map(one, actions).tobytes()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(feature_map=maps, found=people, data=st.data())
 def test_columns_are_the_rows_of_each_choice(
     feature_map: FeatureMap, found: list, data: st.DataObject

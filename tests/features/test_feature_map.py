@@ -34,7 +34,7 @@ EVERY_KIND = FeatureMap(
 PINNED_DIGEST = "3854feb678faa2159e30331144331be6be1e974b7bf19ad625b1d6cbff75683e"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(feature_map=maps, context=contexts, actions=known_actions)
 def test_a_map_comes_back_from_json(feature_map: FeatureMap, context: dict, actions: list) -> None:
     entry = feature_map.to_json()
@@ -289,7 +289,7 @@ def test_a_bad_parameter_is_refused_by_name(parameter: str, make: Callable[[], o
     assert caught.value.parameter == parameter
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(feature_map=maps)
 def test_every_coordinate_has_a_name_of_its_own(feature_map: FeatureMap) -> None:
     names = feature_map.names
@@ -311,7 +311,7 @@ def test_names_that_are_taken_get_a_number() -> None:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(parts=maps.map(lambda found: found.parts), context=contexts, actions=known_actions)
 def test_disjoint_rows_are_the_shared_rows_in_a_block_of_their_own(
     parts: tuple, context: dict, actions: list

@@ -55,7 +55,7 @@ def remembered(feature_map: FeatureMap) -> list[int]:
     return [len(part._remembered) for part in (action, crossed.a, crossed.b)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(feature_map=maps, people=st.lists(contexts, min_size=1, max_size=3), actions=known_actions)
 def test_the_quick_way_makes_the_rows_of_the_general_one(
     feature_map: FeatureMap, people: list, actions: list
@@ -79,7 +79,7 @@ def test_a_short_list_of_actions_has_the_rows_that_it_has_in_a_long_one(
         assert feature_map(context, actions).tobytes() == many[: len(actions)].tobytes()
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(one=nested, other=nested, digits=st.sampled_from([None, 3]))
 def test_equal_contents_have_equal_tokens(one: object, other: object, digits: int | None) -> None:
     if content_of(one) is not None and content_of(one) == content_of(other):
@@ -94,7 +94,7 @@ described = st.builds(
 lists = st.lists(described, max_size=3)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(one=lists, other=lists)
 def test_lists_of_equal_content_are_spelled_the_same(one: list, other: list) -> None:
     if content_of_list(one, 9) is not None and content_of_list(one, 9) == content_of_list(other, 9):

@@ -20,15 +20,15 @@ SCRIPT = Path(mutation.__file__)
 IN_ALL = 1_000_000
 
 
-def test_a_few_thousand_stores_with_errors_are_read_or_refused() -> None:
-    found = mutation.play(3000, first=0)
+def test_a_thousand_stores_with_errors_are_read_or_refused() -> None:
+    found = mutation.play(1000, first=0)
     assert found.wrong == []
-    assert found.ends.total() == 3000
+    assert found.ends.total() == 1000
     assert len(found.kinds) == 10
     # Some are harmless, and some with seals that fit get past the first checks.
-    assert found.ends["read"] > 50
-    assert found.ends["CorruptFileError"] > 1000
-    assert found.ends["BrokenLedgerError"] > 100
+    assert found.ends["read"] > 15
+    assert found.ends["CorruptFileError"] > 300
+    assert found.ends["BrokenLedgerError"] > 30
 
 
 def test_a_case_is_the_same_every_time() -> None:
@@ -105,11 +105,12 @@ def hot(database: bytes) -> bytes:
     return b"".join(parts)
 
 
-def test_what_lies_beside_the_files_does_no_harm_or_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cases", [100, pytest.param(300, marks=pytest.mark.nightly)])
+def test_what_lies_beside_the_files_does_no_harm_or_is_refused(tmp_path: Path, cases: int) -> None:
     # A journal that rewinds, alone or with errors, and strange contents of SQLite's other files.
     path, rng, ends = tmp_path / "state", random.Random(1), Counter[str]()
     known = mutation.specimens()
-    for number in range(300):
+    for number in range(cases):
         one, foreign = rng.choice(known), rng.choice(known)
         early = hot(rng.choice((one.early, foreign.early)))
         extras = rng.choice(
@@ -131,8 +132,8 @@ def test_what_lies_beside_the_files_does_no_harm_or_is_refused(tmp_path: Path) -
             ends["read"] += 1
         except StateFileError as error:
             ends[type(error).__name__] += 1
-    assert ends["read"] > 50
-    assert ends["RewoundStateError"] > 20
+    assert ends["read"] > cases // 6
+    assert ends["RewoundStateError"] > cases // 15
 
 
 @pytest.mark.parametrize("shown_since", [True, False])

@@ -735,8 +735,19 @@ def saved(learner: discreet.LinUCB, elsewhere: Path) -> tuple[Path, str]:
     return found
 
 
-@pytest.mark.parametrize("stored", [True, False])
-@pytest.mark.parametrize("call", CALLS)
+# Several at once go through the store as one does: these two are long.
+@pytest.mark.parametrize(
+    ("call", "stored"),
+    [
+        pytest.param(
+            call,
+            stored,
+            marks=[pytest.mark.nightly] * (stored and call in {"learn_many", "choose_many"}),
+        )
+        for call in CALLS
+        for stored in (True, False)
+    ],
+)
 def test_an_interrupt_at_any_instruction_does_no_harm(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, call: str, *, stored: bool
 ) -> None:
@@ -818,7 +829,7 @@ def run(monkeypatch: pytest.MonkeyPatch, examples: int, **more: Any) -> Counter[
 
 
 def test_any_calls_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    done = run(monkeypatch, 9, derandomize=True)
+    done = run(monkeypatch, 6, derandomize=True)
     assert done["steps"] > 300
 
 

@@ -2,11 +2,7 @@
 
 import itertools
 import math
-import os
-import subprocess
-import sys
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -318,47 +314,3 @@ def test_what_is_no_memory_is_refused(memory: object) -> None:
 def test_a_memory_of_too_many_releases_is_refused() -> None:
     with pytest.raises(ParameterError, match="releases"):
         Windows(schedule=every_round(), memory=10**9, **FILTERS["mixed"])
-
-
-_DIGEST = """
-import hashlib
-import numpy as np
-from discreet.kernels import _windows as windows
-from discreet.kernels._compiling import kernel
-known = windows.Filter(variance=1.0, draw=37.3, share=0.2, full=119.0, memory=700)
-public, figures = np.zeros((3, 20)), np.zeros(windows.FORGETTING)
-
-@kernel
-def calls(known, step, public, figures, seen):
-    windows.follow(known, step, public, figures, seen)
-
-# The filter is compiled by a caller that may fuse. What it makes is put away again.
-calls(known, windows.Step(0, 1, 2), public, figures, np.zeros(20))
-public[:], figures[:] = 0.0, 0.0
-seen, before, rows = np.random.default_rng(0).normal(size=(400, 20)), 0, 60
-for row in seen:
-    after = rows + min(rows // 10, 26)
-    windows.follow(known, windows.Step(before, rows, after), public, figures, rows * row)
-    before, rows = rows, after
-print(hashlib.sha256(public.tobytes() + figures.tobytes()).hexdigest())
-"""
-
-
-def test_the_filter_is_the_same_to_the_last_bit_on_another_processor(tmp_path: Path) -> None:
-    here = {"NUMBA_CACHE_DIR": str(tmp_path / "here")}
-    plain = {
-        "NUMBA_CPU_NAME": "generic",
-        "NUMBA_CPU_FEATURES": "",
-        "NUMBA_CACHE_DIR": str(tmp_path / "plain"),
-    }
-    found = {
-        subprocess.run(  # noqa: S603
-            [sys.executable, "-c", _DIGEST],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **settings},
-            capture_output=True,
-            check=True,
-            timeout=600,
-        ).stdout
-        for settings in (here, plain)
-    }
-    assert len(found) == 1

@@ -231,7 +231,7 @@ def covariance_scores(sample: F64, covariance: F64) -> F64:
 def test_sampled_parameters_have_the_stated_mean_and_covariance() -> None:
     # Fixed seed. Under another, 3 means and 6 second moments at 5.5 standard deviations
     # would fail with probability below 1e-6.
-    scale, size = 1.7, 100_000
+    scale, size = 1.7, 60_000
     gram = positive_matrix(np.random.default_rng(4), 3)
     lower = np.linalg.cholesky(gram)
     state = random.seed_state(np.random.SeedSequence(4))

@@ -1,6 +1,6 @@
 """The confidence sets cover, and the noise stays within its promised bounds.
 
-Each of the paper's variants is run 800 times with alpha = 0.05 at a small horizon. A run fails
+Each of the paper's variants is run 400 times with alpha = 0.05 at a small horizon. A run fails
 if in any round the true parameter lies outside the confidence set, an eigenvalue of H_t outside
 [rho_min, rho_max], or ||h_t|| in the H_t^-1 norm above gamma. Were the true failure rate exactly
 alpha, more failures than `LIMIT` would occur with probability below 1e-5; seeds are fixed, so the
@@ -17,7 +17,7 @@ from discreet.simulation.environments import Sphere, World
 from discreet.theory import radius_terms
 from helpers import learner_for
 
-RUNS, ALPHA, HORIZON, DIM = 800, 0.05, 16, 2
+RUNS, ALPHA, HORIZON, DIM = 400, 0.05, 16, 2
 LIMIT = int(binom.isf(1e-5, RUNS, ALPHA))
 ENVIRONMENT = Sphere(dim=DIM, n_actions=3)
 

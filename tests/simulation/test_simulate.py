@@ -129,7 +129,7 @@ def test_gaussian_rewards_cost_more_than_signs() -> None:
 @pytest.mark.parametrize(
     ("name", "gap", "mean", "stderr"),
     [
-        ("nonprivate", 0.0, 114, 8),
+        pytest.param("nonprivate", 0.0, 114, 8, marks=pytest.mark.nightly),
         ("nonprivate", 0.1, 58, 3),
         pytest.param("gaussian", 0.0, 11547, 1009, marks=pytest.mark.nightly),
         pytest.param("gaussian", 0.1, 10417, 985, marks=pytest.mark.nightly),

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import stdtrit
 
 from discreet.report._numbers import grouped
 
@@ -97,9 +97,14 @@ def only_if(enough: bool, verdict: Verdict) -> Verdict:  # noqa: FBT001  # reads
     return verdict if enough else Verdict.OPEN
 
 
+def _stderr(values: F64) -> float:
+    """The standard error of a mean, by the values' own scatter."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
 def mean_interval(values: F64) -> Interval:
     """Student's t interval for a mean, one value per seed."""
-    stderr = math.nan if len(values) == 1 else float(stats.sem(values))
+    stderr = math.nan if len(values) == 1 else _stderr(values)
     return t_interval(float(values.mean()), stderr, len(values) - 1)
 
 
@@ -118,7 +123,7 @@ def ratio_interval(values: F64, baseline: F64) -> Interval:
         return unbounded
     # With r = ratio + shift: (shift base)^2 <= the variance of mean(off) - shift mean(baseline).
     off = values - ratio * baseline
-    square = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) ** 2
+    square = float(stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2)) ** 2
     spread = square * np.cov(off, baseline) / len(values)
     left = base**2 - float(spread[1, 1])
     if left <= 0.0:
@@ -132,7 +137,7 @@ def t_interval(estimate: float, stderr: float, freedom: float) -> Interval:
     """Student's t interval; infinite if the standard error is unknown."""
     if freedom < 1 or math.isnan(stderr):
         return Interval(estimate=estimate, low=-math.inf, high=math.inf)
-    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) * stderr
+    reach = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * stderr
     return Interval(estimate=estimate, low=estimate - reach, high=estimate + reach)
 
 
@@ -154,7 +159,7 @@ class LogMeans:
     def of(cls, samples: Sequence[F64]) -> "LogMeans":
         """From samples of positive values, one value per seed; samples are independent."""
         means = np.array([values.mean() for values in samples])
-        errors = [math.nan if len(values) == 1 else stats.sem(values) for values in samples]
+        errors = [math.nan if len(values) == 1 else _stderr(values) for values in samples]
         return cls(
             logs=np.log(means),
             variances=(np.array(errors) / means) ** 2,

@@ -488,12 +488,16 @@ def test_a_file_truncated_at_any_length_is_refused(problem: Problem, path: Path)
     assert refused_or_same(path, whole, state)
 
 
-def test_a_flipped_byte_is_refused_or_changes_nothing(problem: Problem, path: Path) -> None:
+@pytest.mark.parametrize("count", [100, pytest.param(250, marks=pytest.mark.nightly)])
+def test_a_flipped_byte_is_refused_or_changes_nothing(
+    problem: Problem, path: Path, count: int
+) -> None:
     state = small(problem, path)
     whole = files(path.parent)
     rng = np.random.default_rng(0)
     size = len(whole["bandit"])
-    places = [*range(112), *rng.integers(0, size, 250), *page_headers(size), *cells(whole, rng)]
+    anywhere = rng.integers(0, size, count)
+    places = [*range(112), *anywhere, *page_headers(size), *cells(whole, rng, count)]
     refused = 0
     for place in places:
         altered = bytearray(whole["bandit"])
@@ -508,10 +512,10 @@ def page_headers(size: int) -> Iterator[int]:
         yield from range(page, page + 24)
 
 
-def cells(whole: dict[str, bytes], rng: np.random.Generator) -> Iterator[int]:
+def cells(whole: dict[str, bytes], rng: np.random.Generator, count: int) -> Iterator[int]:
     """Positions in what is stored, and not in free space."""
     data = whole["bandit"]
-    for _ in range(250):
+    for _ in range(count):
         place = int(rng.integers(len(data)))
         while data[place] == 0:
             place = int(rng.integers(len(data)))

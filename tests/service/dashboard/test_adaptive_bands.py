@@ -41,6 +41,11 @@ def test_a_band_holds_at_least_as_often_as_it_says_if_a_policy_chose_the_rows(na
         assert tally.held + (RUNS - tally.trials) >= ASKED, (band, tally)
 
 
+def found_out(found: dict[str, Tally]) -> bool:
+    """Whether too few of 300 learners are held already."""
+    return all(tally.held + (RUNS - tally.trials) < ASKED for tally in found.values())
+
+
 def test_a_band_that_takes_the_noise_for_half_of_what_it_is_would_be_found_out() -> None:
     case = CASES["an intercept and ids"]
     found = {name: Tally() for name in ("mean", "share of action 0")}
@@ -51,7 +56,9 @@ def test_a_band_that_takes_the_noise_for_half_of_what_it_is_would_be_found_out()
         truth, bands = run.truth(len(case.ends) - 1), run.bands(-1, LEVEL)
         for name, tally in found.items():
             tally.add(bands[name], truth[name])
-    assert all(tally.held < ASKED for tally in found.values()), found
+        if found_out(found):  # whatever the other learners say
+            break
+    assert found_out(found), found
 
 
 def test_the_truth_is_what_a_release_without_noise_says() -> None:
