@@ -40,8 +40,15 @@ def test_no_attack_shows_more_than_a_private_variant_claims(private_variant: Nam
     assert found.epsilon_lower <= 1.0
 
 
-@pytest.mark.parametrize("neighbours", ["replacement", "add-remove"])
-@pytest.mark.parametrize("name", ["windows", "tight"])
+@pytest.mark.parametrize(
+    ("name", "neighbours"),
+    [
+        ("windows", "replacement"),
+        ("tight", "add-remove"),
+        pytest.param("windows", "add-remove", marks=pytest.mark.nightly),
+        pytest.param("tight", "replacement", marks=pytest.mark.nightly),
+    ],
+)
 def test_no_attack_shows_more_than_is_claimed_of_rewards_alone(name: str, neighbours: str) -> None:
     target = replace(broken.TARGET, protects="rewards", neighbours=neighbours)
     config = Config(problem=broken.PROBLEM, privacy=target, variant=VARIANTS[name])
