@@ -187,11 +187,11 @@ def changed(line: int, cell: int, value: str) -> list[str]:
 
 
 BAD = {
-    "a reward that is missing": (changed(7, 4, ""), [], "reward: is missing", "line 7 "),
+    "a reward that is missing": (changed(7, 4, ""), [], "correct it, or leave", "line 7 "),
     "a reward that is text": (changed(7, 4, CONTENTS), [], "reward: is missing", "line 7 "),
     "a reward that is NaN": (changed(8, 4, "nan"), [], "reward: is missing", "line 8 "),
     "a reward that is infinite": (changed(9, 4, "inf"), [], "reward: is missing", "line 9 "),
-    "a reward out of bounds": (changed(300, 4, "2"), [], "reward: is outside 0", "line 300 "),
+    "a reward out of bounds": (changed(300, 4, "2"), [], "pass --on-violation clip", "line 300 "),
     "a propensity of 0": (changed(10, 3, "0"), [], "propensity: is not above 0", "line 10 "),
     "a propensity above 1": (changed(401, 3, "1.5"), [], "propensity: is not above", "line 401 "),
     "a propensity that is text": (changed(5, 3, CONTENTS), [], "propensity: is missing", "line 5 "),
@@ -251,13 +251,14 @@ def test_bad_input_is_one_line_without_what_it_holds(
     (line,) = [one for one in outcome.stderr.splitlines() if "compiling" not in one]
     assert line.startswith("discreet: ")
     assert said in line
-    assert where in f"{line} "
+    assert where in f"{line} ".replace(";", " ")  # the end of the number
     assert CONTENTS not in line
 
 
 @pytest.mark.parametrize(
     ("name", "contents", "said"),
     [
+        ("log.csv", b"shown;clicked;chance\na;1;0.5\n", "with commas between"),
         ("log.txt", b"a,b\n1,2\n", "must be one of .csv, .parquet, .pq"),
         ("missing.csv", None, "is no file that can be read"),
         ("log.csv", b"shown,clicked,chance\na,1,0.5\n\xff\xfe,1,0.5\n", "is not text in UTF-8"),
@@ -279,7 +280,8 @@ def test_files_of_other_kinds_are_refused(
 @pytest.mark.parametrize(
     ("contents", "said"),
     [
-        ("{", "is no JSON"),
+        ("{", "features: "),
+        ("{", "spec.json is no JSON"),
         (
             json.dumps(
                 {
@@ -321,3 +323,24 @@ def test_with_rewards_alone_protected_a_note_says_that_actions_must_not_tell_the
     found = json.loads(outcome.stdout)  # nothing but the object
     assert "only through what is shown" in json.dumps(found)
     assert "are public" not in run(path, *FULL, "--json").stderr
+
+
+def test_a_warning_is_under_the_table_once_for_each_policy(
+    path: Path, run: Callable[..., Outcome]
+) -> None:
+    outcome = run(path, *OPTIONS, "--propensity=chance", "--actions=a,b,never")
+    assert outcome.returncode == 0, outcome.stderr
+    told = " ".join(outcome.stdout.split())
+    assert told.count("uniform (ips, snips, dr): weights average") == 1
+    assert "wrong propensities or actions never logged." in told
+    assert "clipping" not in told  # nothing was clipped
+
+
+def test_rows_beyond_the_cap_are_counted(tmp_path: Path, run: Callable[..., Outcome]) -> None:
+    lines = [LINES[0], *(f"u{number % 300},{line.partition(',')[2]}"
+             for number, line in enumerate(LINES[1:]))]  # fmt: skip
+    file = tmp_path / "log.csv"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    outcome = run(file, *FULL, "--subject=who", "--on-violation=clip")
+    assert outcome.returncode == 0, outcome.stderr
+    assert "; 100 are beyond the cap and left out." in " ".join(outcome.stdout.split())

@@ -1,6 +1,7 @@
 """What several commands need: settings made from options, and how a command fails."""
 
 import os
+import re
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from discreet.privacy import Privacy
 
 _CALIBRATIONS = {"exact": "gdp"}  # another name for one
+_ARGUMENT = re.compile(r"\bpass (\w+)='(\w+)'")  # as errors of the library advise it
 # Options that have another name than what they set.
 _OPTIONS = {"contributions_per_user": "--contributions", "environment": "--env"}
 
@@ -143,8 +145,13 @@ def one_of(parameter: str, name: str, table: dict[str, Any]) -> Any:  # noqa: AN
 
 
 def told(error: DiscreetError) -> str:
-    """An error in one line, with the name of an option where a parameter has another."""
-    return f"{_OPTIONS.get(error.parameter, error.parameter)}: {error.advice}"
+    """An error in one line, in the words of the command line: with options for arguments."""
+    advice = _ARGUMENT.sub(lambda found: f"pass {_option(found[1])} {found[2]}", error.advice)
+    return f"{_OPTIONS.get(error.parameter, error.parameter)}: {advice}"
+
+
+def _option(parameter: str) -> str:
+    return f"--{parameter.replace('_', '-')}"
 
 
 def fail(message: str) -> NoReturn:

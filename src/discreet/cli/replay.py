@@ -66,8 +66,8 @@ def replay(
         str | None,
         typer.Option(
             help="All actions that could have been taken: ids with commas between, or a .json file "
-            r"with a list of ids or of {id, features}. \[default: those that the feature map "
-            "names, or else those in the log]",
+            r"with a list of ids or of {id, features}, for ids with commas in them too. \[default: "
+            "those that the feature map names, or else those in the log]",
             metavar="A,B,...",
         ),
     ] = None,
@@ -92,7 +92,9 @@ def replay(
     contributions: Annotated[
         int,
         counting(
-            "--contributions-per-user", "--contributions", about="The most rows of one person."
+            "--contributions-per-user",
+            "--contributions",
+            about="The most rows of one person. --contributions is the same.",
         ),
     ] = 1,
     neighbours: options.Neighbours = "replacement",
@@ -171,7 +173,12 @@ def replay(
 def _map(path: Path) -> Any:  # noqa: ANN401  # imported where it is used
     from discreet.features import FeatureMap
 
-    return FeatureMap.from_json(path.read_bytes())
+    try:
+        return FeatureMap.from_json(path.read_bytes())
+    except ParameterError as error:
+        if error.parameter != "specification":
+            raise
+        raise ParameterError("features", f"{path} {error.advice}; give a map's to_json()") from None
 
 
 def _actions(text: str) -> list[Any]:
@@ -187,24 +194,32 @@ def _actions(text: str) -> list[Any]:
 
 
 def _show(found: Any) -> None:  # noqa: ANN401  # a Replay
+    beyond = found.rows - found.learned - found.evaluated
+    left_out = f"; {beyond:,} are beyond the cap and left out" if beyond else ""
     console.print_text(
         f"Learned from {found.learned:,} of {found.rows:,} rows; values are from "
-        f"{found.evaluated:,} others. {found.diagnosis}"
+        f"{found.evaluated:,} others{left_out}. {found.diagnosis}"
     )
     console.print_text(str(found.learner.guarantee))
     values = [*found.exact, *found.differences]
     console.print_table(
         "exact values: for the curator's eyes only",
-        ["policy", "estimator", "value", "interval", "note"],
+        ["policy", "estimator", "value", "interval"],
         [_cells(one) for one in values],
     )
+    noted: dict[tuple[str, str], list[str]] = {}
+    for one in values:
+        if one.note:
+            noted.setdefault((one.policy, one.note), []).append(one.estimator)
+    for (policy, note), estimators in noted.items():
+        console.print_text(f"{policy} ({', '.join(estimators)}): {note}.")
     for warning in found.warnings:
         console.print_text(f"Warning, for the curator: {warning}.")
     if found.released is not None:
         console.print_table(
             f"values with privacy: for the eyes of {found.released.audience}",
             ["policy", "estimator", "value", "interval", "note"],
-            [_cells(one) for one in found.released],
+            [(*_cells(one), one.note) for one in found.released],
         )
         console.print_text(str(found.released.guarantee))
     for note in found.notes:
@@ -214,4 +229,4 @@ def _show(found: Any) -> None:  # noqa: ANN401  # a Replay
 def _cells(value: Any) -> tuple[str, ...]:  # noqa: ANN401  # an ExactValue or a PrivateValue
     shown = "none" if value.estimate is None else f"{value.estimate:.5g}"
     ends = "" if value.low is None else f"{value.low:.5g} to {value.high:.5g}"
-    return (value.policy, value.estimator, shown, ends, value.note)
+    return value.policy, value.estimator, shown, ends

@@ -421,10 +421,8 @@ def _warning(found: Overlap, error: float, clip: float | None) -> str | None:
         parts.append(f"only {found.effective_rows:.3g} effective rows")
     off = found.mean_weight - 1.0
     if abs(off) > _OFF and abs(off) > _SURE * error:
-        why = (
-            "wrong propensities"
-            if off > 0
-            else "clipping, wrong propensities or actions never logged"
-        )
+        why = "wrong propensities" if off > 0 else "wrong propensities or actions never logged"
+        if off <= 0 and clip is not None:
+            why = f"clipping, {why}"
         parts.append(f"weights average {found.mean_weight:.3g} instead of 1: {why}")
     return "; ".join(parts) if parts else None

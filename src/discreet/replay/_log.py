@@ -23,6 +23,8 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
+_ADVICE = "correct it, or leave that row out"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Log:
@@ -127,7 +129,11 @@ class Reader:
         for parameter in ("action", "reward", "propensity", "subject"):
             name = getattr(log, parameter)
             if name is not None and name not in self.table.names:
-                raise ParameterError(parameter, f"is {name!r}, and the log has no such column")
+                raise ParameterError(
+                    parameter,
+                    f"is {name!r}, and the log has no such column; give the name of one: in a .csv "
+                    "file the first line has them, with commas between",
+                )
 
     def contexts(self, features: FeatureMap) -> tuple[dict[str, bool], tuple[str, ...]]:
         """Which columns a map reads, whether as numbers, and which paths lead to none."""
@@ -155,7 +161,8 @@ class Reader:
     def known(self, names: Sequence[str | None], parameter: str, start: int) -> list[str]:
         """Ids of the rows from ``start`` on, if none is missing."""
         if None in names:
-            self._refuse(ParameterError, parameter, start + names.index(None), "is missing")
+            row = start + names.index(None)
+            self._refuse(ParameterError, parameter, row, "is missing", advice=_ADVICE)
         return names  # type: ignore[return-value]  # none is None
 
     def rounds(
@@ -195,13 +202,14 @@ class Reader:
         outside = (rewards < terms.low) | (rewards > terms.high)
         if not terms.clip:
             bounds = f"is outside {terms.low:g} ... {terms.high:g}"
-            self._require(~outside, OutOfBoundsError, "reward", rows, bounds)
+            advice = "state wider bounds, or pass on_violation='clip' to move it to the nearest"
+            self._require(~outside, OutOfBoundsError, "reward", rows, bounds, advice=advice)
         propensities = np.full(rows.size, 1.0 / len(terms.actions))
         if self.log.propensity is not None:
             propensities = self._numbers(columns[self.log.propensity], "propensity", rows)
             right = (propensities > 0.0) & (propensities <= 1.0)
             trouble = "is not above 0 and at most 1"
-            self._require(right, OutOfBoundsError, "propensity", rows, trouble)
+            self._require(right, OutOfBoundsError, "propensity", rows, trouble, advice=_ADVICE)
         contexts = {
             name: columns[name].numbers() if numeric else columns[name].values()
             for name, numeric in terms.contexts.items()
@@ -217,7 +225,8 @@ class Reader:
         known = {name: number for number, name in enumerate(actions)}
         found = np.array([known.get(name or "", -1) for name in names], dtype=np.int64)[codes]
         trouble = "is missing or none of the actions"
-        self._require(found >= 0, OutOfBoundsError, "action", rows, trouble)
+        advice = "name it among the actions, or leave that row out"
+        self._require(found >= 0, OutOfBoundsError, "action", rows, trouble, advice=advice)
         return found
 
     def _numbers(self, column: Column, parameter: str, rows: I64) -> F64:
@@ -226,20 +235,27 @@ class Reader:
             cells = np.array([_finite(cell) for cell in cells])
         found = cells.astype(np.float64)
         trouble = "is missing, or no finite number,"
-        self._require(np.isfinite(found), NotFiniteError, parameter, rows, trouble)
+        self._require(np.isfinite(found), NotFiniteError, parameter, rows, trouble, advice=_ADVICE)
         return found
 
     def _require(
-        self, right: Flags, kind: type[DiscreetError], parameter: str, rows: I64, trouble: str
+        self,
+        right: Flags,
+        kind: type[DiscreetError],
+        parameter: str,
+        rows: I64,
+        trouble: str,
+        *,
+        advice: str,
     ) -> None:
         """Refuse the first row that is not right."""
         if not right.all():
-            self._refuse(kind, parameter, int(rows[~right][0]), trouble)
+            self._refuse(kind, parameter, int(rows[~right][0]), trouble, advice=advice)
 
     def _refuse(
-        self, kind: type[DiscreetError], parameter: str, row: int, trouble: str
+        self, kind: type[DiscreetError], parameter: str, row: int, trouble: str, *, advice: str
     ) -> NoReturn:
-        raise kind(parameter, f"{trouble} in {self.table.place(row)} of the log")
+        raise kind(parameter, f"{trouble} in {self.table.place(row)} of the log; {advice}")
 
 
 def leaves(parts: Iterable[Part]) -> Iterator[_OnePath]:

@@ -100,8 +100,8 @@ def parts_of(
         if beyond.any() and not clip:
             raise OutOfBoundsError(
                 "subject",
-                f"has somebody with more than contributions_per_user={most} rows; state more, or "
-                "pass on_violation='clip' to leave out what is beyond",
+                f"has somebody with more than {most} rows; state a larger "
+                "contributions_per_user, or pass on_violation='clip' to leave out what is beyond",
             )
         assigned[beyond] = LEFT_OUT
         people = together.view(np.int64)

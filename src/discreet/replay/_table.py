@@ -158,7 +158,9 @@ class CsvTable(Table):
             wrong = next((at for at, row in enumerate(found) if len(row) != width), None)
             if wrong is not None:
                 raise ParameterError(
-                    "log", f"has more or fewer cells than columns in {self.place(start + wrong)}"
+                    "log",
+                    f"has more or fewer cells than columns in {self.place(start + wrong)}; correct "
+                    "it, or leave that row out",
                 )
             cells = list(zip(*found, strict=True)) or [()] * width
             yield len(found), {name: _Texts(cells[place]) for name, place in places.items()}
