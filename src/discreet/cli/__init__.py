@@ -73,7 +73,9 @@ def main() -> None:
         with interrupts.kept(), console.output():
             code = command.main(prog_name="discreet", standalone_mode=False)
     except _UsageTrouble as error:
-        shared.fail(f"{error.format_message()} (see discreet --help)")
+        context = getattr(error, "ctx", None)
+        place = "discreet" if context is None else context.command_path
+        shared.fail(f"{error.format_message().removesuffix('.')} (see {place} --help)")
     except (typer.Abort, KeyboardInterrupt):
         code = interrupts.EXIT_CODE
     except DiscreetError as error:
