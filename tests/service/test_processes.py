@@ -19,6 +19,7 @@ from discreet.service import _run
 from discreet.service._certificate import require_certificate
 from discreet.service._configuration import Configuration, configuration
 from discreet.service._run import _Child, _inherited, _writer_command
+from discreet.service._server import bound
 
 
 def free_port() -> int:
@@ -320,8 +321,32 @@ def test_the_witness_is_not_in_the_data_however_that_is_spelled(data: str) -> No
 def test_a_configuration_that_cannot_be_is_refused(tmp_path: Path, content: str) -> None:
     file = tmp_path / "service.toml"
     file.write_text(content)
-    with pytest.raises(ParameterError):
+    with pytest.raises(ParameterError) as caught:
         configuration({"data": None if "data" in content else "x"}, file=file, environment={})
+    assert content.partition(" ")[0] in str(caught.value) or "is not TOML" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("PORT", "abc", "port: is 'abc'; give a whole number"),
+        ("DEMO", "maybe", "demo: is 'maybe'; give true or false"),
+        ("BODY_SECONDS", "long", "body_seconds: is 'long'; give a number"),
+    ],
+)
+def test_a_variable_of_another_kind_is_named(name: str, text: str, said: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        configuration({"data": "x"}, environment={f"DISCREET_{name}": text})
+    assert str(caught.value) == said
+
+
+def test_a_place_that_cannot_be_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r"config: .*missing.toml cannot be read"):
+        configuration({"data": "x"}, file=tmp_path / "missing.toml", environment={})
+    with pytest.raises(ParameterError, match="data: /proc/nowhere cannot be made"):
+        _run._prepare_folder(Path("/proc/nowhere"))
+    with pytest.raises(ParameterError, match=r"host: 203.0.113.1 is no address of this machine"):
+        bound(Configuration(data="x", host="203.0.113.1", port=0))
 
 
 def test_the_witness_is_beside_the_data_and_not_in_it() -> None:

@@ -10,7 +10,9 @@ import typer
 def serve(
     data: Annotated[
         str | None,
-        typer.Option(help="The folder of the database and the learners; made on first start."),
+        typer.Option(
+            help="The folder of the database and the learners; made on first start.", metavar="DIR"
+        ),
     ] = None,
     database: Annotated[
         str | None, typer.Option(help="A PostgreSQL URL, to be used instead of SQLite.")
@@ -60,8 +62,9 @@ def serve(
 ) -> None:
     """Serve private decisions over HTTP, with a dashboard at /.
 
-    Options may also be given in the environment (DISCREET_PORT=9000) or in a TOML file. The
-    administrator's key is DISCREET_ADMIN_KEY, or is made on first start and printed once.
+    Options may also be given in the environment (DISCREET_PORT=9000) or in a TOML file.
+
+    The administrator's key is DISCREET_ADMIN_KEY, or is made on first start and printed once.
     """
     from discreet.cli import _shared as shared
 

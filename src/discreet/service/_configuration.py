@@ -13,6 +13,7 @@ from discreet.errors import ParameterError
 
 ROLES = ("all", "ranker", "writer")
 _SECRET_BYTES, _LONGEST_SECRET = 16, 64
+_KINDS = {int: "a whole number", float: "a number", bool: "true or false"}
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -107,18 +108,37 @@ def configuration(
     if file is not None:
         try:
             found.update(tomllib.loads(file.read_text("utf-8")))
+        except OSError as error:
+            raise ParameterError(
+                "config", f"{file} cannot be read ({error.strerror}); give the path of a TOML file"
+            ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError):
             raise ParameterError("config", f"{file} is not TOML") from None
+        known = Configuration.__struct_fields__
+        for name in found:
+            if name not in known:
+                raise ParameterError(
+                    "config", f"{file} has {name!r}, which is none of {', '.join(known)}"
+                )
     for name in Configuration.__struct_fields__:
         if (text := environment.get(f"DISCREET_{name.upper()}", "")).strip():
             found[name] = text
     found.update({name: value for name, value in options.items() if value is not None})
-    try:
-        made = msgspec.convert(found, Configuration, strict=False)
-    except msgspec.ValidationError as error:
-        raise ParameterError("configuration", str(error)) from None
+    for field in msgspec.structs.fields(Configuration):
+        if field.name in found:
+            found[field.name] = _of_its_kind(field.name, found[field.name], field.type)
+    made = Configuration(**found)
     _require(made)
     return made
+
+
+def _of_its_kind(name: str, value: object, kind: Any) -> object:  # noqa: ANN401  # a type, or two
+    """A setting as what it must be; in the environment everything is text."""
+    try:
+        return msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError:
+        wanted = _KINDS.get(kind, "text")
+        raise ParameterError(name, f"is {value!r}; give {wanted}") from None
 
 
 def _require(made: Configuration) -> None:

@@ -159,9 +159,14 @@ def _require_packages() -> None:
 def _prepare_folder(folder: Path | None) -> None:
     if folder is None:
         return
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ParameterError(
+            "data", f"{folder} cannot be made ({error.strerror}); give another folder"
+        ) from None
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise ParameterError("data", f"{folder} cannot be written to")
+        raise ParameterError("data", f"{folder} cannot be written to; give another folder")
     (folder / "learners").mkdir(mode=0o700, exist_ok=True)
 
 

@@ -1,6 +1,7 @@
 """uvicorn, with limits on clients that are slow, and without its own handling of signals."""
 
 import contextlib
+import errno
 import socket
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -147,6 +148,12 @@ def bound(configuration: Configuration) -> socket.socket:
         made.listen(_BACKLOG)  # whoever is told the address may come at once
     except OSError as error:
         made.close()
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            raise ParameterError(
+                "host",
+                f"{configuration.host} is no address of this machine ({error.strerror}); give "
+                "127.0.0.1 for this machine alone, 0.0.0.0 for every interface",
+            ) from None
         raise ParameterError(
             "port",
             f"{configuration.port} on {configuration.host} cannot be used "
