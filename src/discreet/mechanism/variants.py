@@ -221,7 +221,7 @@ _ROWS: tuple[Named, ...] = (
     ),
     TreeVariant(
         name="wishart",
-        summary="the paper's Wishart noise, shifted down by eq:c",
+        summary="the paper's Wishart noise, shifted down by the paper's formula",
         family=WISHART,
         shift_rule=wishart.paper_shift,
     ),
