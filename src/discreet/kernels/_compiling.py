@@ -44,14 +44,16 @@ def _compiled(function: _F, *, fastmath: set[str]) -> _F:
 
 
 class _FirstCompileNotice(event.Listener):
-    """Say once, on standard error, why the first run on a machine is slow."""
+    """Say once in a process, on standard error, why the first use of a kernel is slow."""
 
     said = False
 
     def on_start(self, event: Any) -> None:  # noqa: ANN401, ARG002  # numba ships no types
         if not self.said and sys.stderr is not None:
             self.said = True
-            sys.stderr.write("discreet: compiling its kernels, once per machine ...\n")
+            sys.stderr.write(
+                "discreet: compiling kernels at their first use; later runs start faster ...\n"
+            )
             sys.stderr.flush()
 
     def on_end(self, event: object) -> None:
