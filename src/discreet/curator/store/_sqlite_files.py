@@ -106,7 +106,7 @@ def exists_already(place: Path) -> StateExistsError:
     return StateExistsError(
         "path",
         f"{place} exists already; open the learner that is stored there, give another path, or "
-        "remove that file",
+        "remove both files, the learner's and its .ledger",
     )
 
 
