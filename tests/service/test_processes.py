@@ -326,6 +326,14 @@ def test_a_configuration_that_cannot_be_is_refused(tmp_path: Path, content: str)
     assert content.partition(" ")[0] in str(caught.value) or "is not TOML" in str(caught.value)
 
 
+def test_a_database_of_another_kind_is_refused_without_its_password(tmp_path: Path) -> None:
+    file = tmp_path / "service.toml"
+    file.write_text('database = ["postgresql://me:hidden@db/x"]')
+    with pytest.raises(ParameterError, match="database: is of type list; give text") as caught:
+        configuration({"data": "x"}, file=file, environment={})
+    assert "hidden" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [

@@ -137,8 +137,10 @@ def _of_its_kind(name: str, value: object, kind: Any) -> object:  # noqa: ANN401
     try:
         return msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError:
-        wanted = _KINDS.get(kind, "text")
-        raise ParameterError(name, f"is {value!r}; give {wanted}") from None
+        if kind in _KINDS:
+            raise ParameterError(name, f"is {value!r}; give {_KINDS[kind]}") from None
+        # What should be text may be a database's URL, with a password in it.
+        raise ParameterError(name, f"is of type {type(value).__name__}; give text") from None
 
 
 def _require(made: Configuration) -> None:
