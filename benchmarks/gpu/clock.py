@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.simulation._cuda._batch import Buffer, Device, Stream
+from discreet.simulation._cuda._batch import Buffer, Device, Launch, Stream
 
 
 class OutOfTimeError(Exception):
@@ -21,14 +21,14 @@ def tell(**facts: Any) -> None:  # noqa: ANN401  # anything that JSON has
 
 
 @dataclass(kw_only=True)
-class Launch:
-    """One launch of a kernel: times in seconds after the start, rounds for each replicate."""
+class Noted:
+    """One launch of a kernel, its rounds for each replicate, and when it was asked for."""
 
     kernel: str
     replicates: int
     rounds: int
-    began: float
-    seconds: float = 0.0
+    asked: float
+    launch: Launch
 
 
 @dataclass(kw_only=True)
@@ -45,13 +45,12 @@ class Clocked:
 
     def __init__(self, device: Device, *, limit: float = float("inf")) -> None:
         """Watch a device from now on."""
-        self.launches: list[Launch] = []
+        self.launches: list[Noted] = []
         self.compilations: list[Compiled] = []
         self.limit = limit
         self._device, self._start = device, time.perf_counter()
         self._kernels: dict[str, Any] = {}
         self._names: dict[int, str] = {}
-        self._streams: list[_ClockedStream] = []
 
     @property
     def processors(self) -> int:
@@ -80,82 +79,74 @@ class Clocked:
         """A buffer of zero bytes on the device."""
         return self._device.zeros(size)
 
-    def stream(self) -> Stream:
+    def stream(self, rank: int) -> Stream:
         """A new stream, which is watched."""
-        self._streams.append(_ClockedStream(self, self._device.stream()))
-        return self._streams[-1]
+        return _ClockedStream(self, self._device.stream(rank))
 
     def name_of(self, kernel: object) -> str:
         """The name of a kernel that was compiled here."""
         return self._names[id(kernel)]
 
     def summary(self) -> dict[str, Any]:
-        """What was compiled and launched until now. Waits for what is under way."""
-        for stream in self._streams:
-            stream.settle()
-        spans = [(one.began, one.began + one.seconds) for one in self.launches]
+        """What was compiled and launched until now. Waits for what is under way.
+
+        Times of launches are the device's, in seconds after the first began.
+        """
+        spans = [one.launch.span() for one in self.launches]
+        first = min((began for began, _ in spans), default=0.0)
+        spans = [(began - first, began - first + seconds) for began, seconds in spans]
         return {
             "wall_seconds": round(self.now(), 2),
+            "first_launch": round(min((one.asked for one in self.launches), default=0.0), 2),
             "kernel_seconds": round(covered(spans), 2),
-            "first_launch": round(min((began for began, _ in spans), default=0.0), 2),
             "last_launch_ended": round(max((end for _, end in spans), default=0.0), 2),
             "compile_seconds": round(
                 covered([(one.began, one.began + one.seconds) for one in self.compilations]), 2
             ),
             "compiled": {one.kernel: round(one.seconds, 2) for one in self.compilations},
-            "kernels": self._by_kernel(),
+            "kernels": self._by_kernel(spans),
         }
 
-    def _by_kernel(self) -> dict[str, dict[str, float]]:
+    def _by_kernel(self, spans: list[tuple[float, float]]) -> dict[str, dict[str, float]]:
         found: dict[str, dict[str, float]] = {}
-        for one in self.launches:
+        for one, (began, ended) in zip(self.launches, spans, strict=True):
             own = found.setdefault(
-                one.kernel, {"began": one.began, "launches": 0, "rounds": 0, "seconds": 0.0}
+                f"{one.kernel}, {one.replicates} replicates",
+                {"began": round(began, 2), "launches": 0, "rounds": 0, "seconds": 0.0},
             )
-            own["replicates"] = one.replicates
             own["launches"] += 1
             own["rounds"] += one.rounds
-            own["seconds"] = round(own["seconds"] + one.seconds, 3)
-            own["ended"] = round(one.began + one.seconds, 2)
+            own["seconds"] = round(own["seconds"] + ended - began, 3)
+            own["ended"] = round(ended, 2)
         return found
 
 
 class _ClockedStream:
-    """A stream that reads its own clock before each launch and at the end."""
+    """A stream that notes its launches, and starts none when the time is over."""
 
     def __init__(self, device: Clocked, stream: Stream) -> None:
         self._device, self._stream = device, stream
-        self._open: Launch | None = None
 
-    def launch(self, function: Any, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401  # whatever compiles kernels has its own
-        self.settle()
-        if self._device.now() > self._device.limit:
+    def launch(
+        self,
+        function: Any,  # noqa: ANN401  # whatever compiles kernels has its own
+        blocks: int,
+        threads: int,
+        arguments: tuple[Any, ...],
+    ) -> Launch:
+        asked = self._device.now()
+        if asked > self._device.limit:
             raise OutOfTimeError
         *_, replicates, rounds = arguments
-        self._open = Launch(
+        noted = Noted(
             kernel=self._device.name_of(function),
             replicates=replicates,
             rounds=rounds,
-            began=round(self._device.now(), 4),
+            asked=asked,
+            launch=self._stream.launch(function, blocks, threads, arguments),
         )
-        self._stream.launch(function, blocks, threads, arguments)
-
-    def busy(self) -> bool:
-        return self._stream.busy()
-
-    def wait(self) -> None:
-        self._stream.wait()
-        self.settle()
-
-    def seconds(self) -> float:
-        return self._stream.seconds()
-
-    def settle(self) -> None:
-        """Note how long the last launch took; waits for it."""
-        if self._open is not None:
-            self._open.seconds = self._stream.seconds()
-            self._device.launches.append(self._open)
-            self._open = None
+        self._device.launches.append(noted)
+        return noted.launch
 
 
 def named(macros: dict[str, int]) -> str:

@@ -61,7 +61,10 @@ def play(
     have = read(out)[0]
     tasks = [task for task in tasks if task.key not in have]
     groups = grouped(device, on_gpu.replicates(tasks))
-    rounds = {named(group.macros(device)): group.rounds for group in groups}
+    rounds = {
+        f"{named(group.macros(device))}, {group.replicates} replicates": group.rounds
+        for group in groups
+    }
     tell(cells=len(tasks), planned_in=round(time.perf_counter() - start, 2))
     beforehand((group.macros(device) for group in groups), jobs)
     rest = limit - (time.perf_counter() - start)

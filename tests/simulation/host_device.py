@@ -27,20 +27,25 @@ class HostBuffer:
         return self.array.copy().view(dtype).reshape(shape)
 
 
+class HostLaunch:
+    done = True
+
+    def span(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
+
 class HostStream:
-    def launch(self, function: Any, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401
+    def launch(
+        self,
+        function: Any,  # noqa: ANN401
+        blocks: int,
+        threads: int,
+        arguments: tuple[Any, ...],
+    ) -> HostLaunch:
         del blocks, threads
         given = (one.address if isinstance(one, HostBuffer) else int(one) for one in arguments)
         function(*(ctypes.c_int64(one) for one in given))
-
-    def busy(self) -> bool:
-        return False
-
-    def wait(self) -> None:
-        pass
-
-    def seconds(self) -> float:
-        return 1.0
+        return HostLaunch()
 
 
 class Host:
@@ -83,5 +88,6 @@ class Host:
     def zeros(self, size: int) -> HostBuffer:
         return HostBuffer(np.zeros(size, np.uint8))
 
-    def stream(self) -> HostStream:
+    def stream(self, rank: int) -> HostStream:
+        del rank
         return HostStream()

@@ -300,11 +300,11 @@ class Cupy:
             synchronize=lambda: self._said.append("wait for the device"),
         )
 
-    def Stream(self, **_: bool) -> SimpleNamespace:  # noqa: N802  # as above
+    def Stream(self, **_: int) -> SimpleNamespace:  # noqa: N802  # as above
         return SimpleNamespace()
 
     def Event(self) -> SimpleNamespace:  # noqa: N802  # as above
-        return SimpleNamespace(record=lambda _: None, done=True)
+        return SimpleNamespace(record=lambda *_: None, done=True)
 
     def get_elapsed_time(self, start: object, end: object) -> float:
         raise NotImplementedError
@@ -332,7 +332,7 @@ def test_a_first_launch_waits_for_what_was_sent_and_not_for_other_kernels(
 ) -> None:
     said: list[str] = []
     monkeypatch.setitem(__import__("sys").modules, "cupy", Cupy(said))
-    stream = runtime.Gpu().stream()
+    stream = runtime.Gpu().stream(0)
     for _ in range(2):
         stream.launch(lambda *_, **__: said.append("play"), 1, 128, ())
     assert said == ["wait for what was sent", "play", "play"]

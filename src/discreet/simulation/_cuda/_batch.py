@@ -25,20 +25,31 @@ class Buffer(Protocol):
         """A copy of what it holds."""
 
 
+class Launch(Protocol):
+    """A kernel that was started, by the device's own clock."""
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended."""
+
+    def span(self) -> tuple[float, float]:
+        """When it began, in seconds after the device was opened, and how long it took.
+
+        Waits until it has ended.
+        """
+
+
 class Stream(Protocol):
     """Work of a device that is done in order."""
 
-    def launch(self, function: Any, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401  # whatever compiles kernels has its own
-        """Start a kernel; returns at once."""
-
-    def busy(self) -> bool:
-        """Whether the device is still working on what was launched."""
-
-    def wait(self) -> None:
-        """Wait until the device has done what was launched."""
-
-    def seconds(self) -> float:
-        """How long the last launch took on the device."""
+    def launch(
+        self,
+        function: Any,  # noqa: ANN401  # whatever compiles kernels has its own
+        blocks: int,
+        threads: int,
+        arguments: tuple[Any, ...],
+    ) -> Launch:
+        """Start a kernel, after those that were started before; returns at once."""
 
 
 class Device(Protocol):
@@ -57,8 +68,8 @@ class Device(Protocol):
     def zeros(self, size: int) -> Buffer:
         """A buffer of ``size`` zero bytes on the device."""
 
-    def stream(self) -> Stream:
-        """A new stream."""
+    def stream(self, rank: int) -> Stream:
+        """A new stream; where several have work, lower ranks go first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +97,9 @@ def lanes_for(shape: Shape, replicates: int, processors: int) -> int:
 class Batch:
     """All replicates of one shape on a device."""
 
-    def __init__(self, device: Device, parts: Sequence[Replicates], lanes: int = 0) -> None:
+    def __init__(
+        self, device: Device, parts: Sequence[Replicates], lanes: int = 0, rank: int = 0
+    ) -> None:
         """Send everything there; ``lanes`` 0 to choose them by the number of replicates."""
         self.parts = tuple(parts)
         shape = self.parts[0].plan.shape
@@ -96,7 +109,8 @@ class Batch:
         self.played = 0
         self._block = max(self.lanes, _BLOCK)
         self._kernel = device.compiled(macros(shape, self.lanes))
-        self._stream = device.stream()
+        self._stream = device.stream(rank)
+        self._last: Launch | None = None
         self._points = max(len(part.plan.checkpoints) for part in self.parts)
         self._send(device)
 
@@ -133,23 +147,25 @@ class Batch:
         """Whether all rounds are played, or will be when the last launch is done."""
         return self.played >= self.rounds
 
-    def advance(self, rounds: int) -> None:
+    def advance(self, rounds: int) -> Launch:
         """Start some more rounds of every replicate that has any left."""
         blocks = -(-self.replicates * self.lanes // self._block)
-        self._stream.launch(self._kernel, blocks, self._block, (*self._arguments, rounds))
+        arguments = (*self._arguments, rounds)
+        self._last = self._stream.launch(self._kernel, blocks, self._block, arguments)
         self.played = min(self.played + rounds, self.rounds)
+        return self._last
 
     def busy(self) -> bool:
         """Whether rounds are being played."""
-        return self._stream.busy()
+        return self._last is not None and not self._last.done
 
     def seconds(self) -> float:
-        """How long the last launch took, on the device's own clock."""
-        return self._stream.seconds()
+        """How long the last launch took; waits for it."""
+        return self._last.span()[1] if self._last is not None else 0.0
 
     def regrets(self) -> list[F64]:
         """For each part the pseudo-regret so far, shape (seeds, its checkpoints)."""
-        self._stream.wait()
+        self.seconds()
         every = self._regrets.read(np.float64, (self._points, self.replicates)).T
         found, start = [], 0
         for part in self.parts:

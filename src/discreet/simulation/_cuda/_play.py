@@ -4,19 +4,20 @@ Between the parts of a run interrupts are handled and progress is reported.
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.simulation._cuda._batch import Batch, Device, Replicates, lanes_for, macros
+from discreet.simulation._cuda._batch import Batch, Device, Launch, Replicates, lanes_for, macros
 from discreet.simulation._cuda._plan import F64, Shape, plan
 from discreet.simulation._simulate import Simulation
 
-_PART = 0.25  # seconds that a launch should take,
-_LONG_PART = 2.0  # or, while others are still to be compiled
+_PART = 0.25  # seconds that a launch should take
 _FIRST = 2_000  # rounds of the first
+_QUEUED = 2  # launches, so that the device need not wait for the next
 _PAUSE = 0.002  # seconds between looks at the device
 _MOST = 512  # replicates for each processor in one batch: so many fit at a time
 _COMPILERS = 2  # at a time: NVIDIA's compiler has locks, and the longest runs should not wait
@@ -41,6 +42,7 @@ def play(
     total = sum(len(part.seeds) * part.plan.rounds for part in wanted)
     most, finished = _MOST * device.processors, 0.0
     waiting, under_way = grouped(device, wanted), list[_UnderWay]()
+    ranks = {group: rank for rank, group in enumerate(waiting)}
     compiling = _Compiling(device, waiting)
     try:
         while waiting or under_way:
@@ -48,16 +50,12 @@ def play(
             group = compiling.next_of(waiting)
             if group is not None and (not under_way or held + group.replicates <= most):
                 waiting.remove(group)
-                under_way.append(_UnderWay(device, group))
+                under_way.append(_UnderWay(device, group, ranks[group]))
             for one in list(under_way):
-                if one.batch.busy():
-                    continue
-                if not one.batch.done:
-                    one.advance(_LONG_PART if waiting else _PART)
-                    continue
-                under_way.remove(one)
-                finished += one.rounds_played()
-                yield from one.results()
+                if not one.advance():
+                    under_way.remove(one)
+                    finished += one.rounds_played()
+                    yield from one.results()
             if on_share is not None:
                 ready = finished + sum(one.rounds_played() for one in under_way)
                 on_share(min(1.0, ready / total))
@@ -68,7 +66,7 @@ def play(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Group:
-    """Seeds of settings of one shape.
+    """Seeds of settings of one shape and as many rounds.
 
     Attributes:
         places: of those settings in what is wanted.
@@ -85,8 +83,8 @@ class Group:
 
     @property
     def rounds(self) -> int:
-        """How many rounds the longest of them has."""
-        return max(part.plan.rounds for part in self.parts)
+        """How many rounds each of them has."""
+        return self.parts[0].plan.rounds
 
     @property
     def shape(self) -> Shape:
@@ -126,23 +124,26 @@ class _Compiling:
 class _UnderWay:
     """A group on the device."""
 
-    def __init__(self, device: Device, group: Group) -> None:
-        self._group, self._pace = group, 0
-        self.batch = Batch(device, group.parts)
+    def __init__(self, device: Device, group: Group, rank: int) -> None:
+        self._group, self._pace = group, _FIRST
+        self._queue: deque[tuple[int, Launch]] = deque()
+        self.batch = Batch(device, group.parts, rank=rank)
 
-    def advance(self, seconds: float) -> None:
-        """Start a launch that takes about so long, by how long the last one took."""
-        last, self._pace = self._pace, _FIRST
-        if last:
-            faster = seconds / max(1e-6, self.batch.seconds())
+    def advance(self) -> bool:
+        """Start what there is room for in the queue; whether anything is left to wait for.
+
+        A launch has as many rounds as take `_PART` seconds, by how long the last one took.
+        """
+        while self._queue and self._queue[0][1].done:
+            last, launch = self._queue.popleft()
+            faster = _PART / max(1e-6, launch.span()[1])
             self._pace = max(1, int(last * min(4.0, faster)))
-        self.batch.advance(self._pace)
+        while len(self._queue) < _QUEUED and not self.batch.done:
+            self._queue.append((self._pace, self.batch.advance(self._pace)))
+        return bool(self._queue)
 
     def rounds_played(self) -> float:
-        played = (
-            len(part.seeds) * min(self.batch.played, part.plan.rounds) for part in self._group.parts
-        )
-        return float(sum(played))
+        return float(self._group.replicates * self.batch.played)
 
     def results(self) -> Iterator[tuple[int, Sequence[int], F64]]:
         group = self._group
@@ -151,17 +152,16 @@ class _UnderWay:
 
 
 def grouped(device: Device, wanted: Sequence[Replicates]) -> list[Group]:
-    """Settings of one shape together, as many seeds as fit at a time, the longest runs first.
+    """Settings of one shape and length together, as many seeds as fit; the longest runs first.
 
     Of runs as long as each other those with Wishart noise come first: their rounds take longest.
     """
     most = _MOST * device.processors
-    shapes: dict[Shape, list[tuple[int, Replicates]]] = {}
+    alike: dict[tuple[Shape, int], list[tuple[int, Replicates]]] = {}
     for place, part in enumerate(wanted):
-        shapes.setdefault(part.plan.shape, []).append((place, part))
+        alike.setdefault((part.plan.shape, part.plan.rounds), []).append((place, part))
     found = []
-    for members in shapes.values():
-        members.sort(key=lambda member: -member[1].plan.rounds)
+    for members in alike.values():
         found += [
             Group(places=[place for place, _ in some], parts=[part for _, part in some])
             for some in _filled(members, most)

@@ -3,6 +3,7 @@
 What is compiled is kept in CuPy's cache on disk.
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from discreet.errors import BackendError
 from discreet.simulation._cuda._plan import DECLARATIONS
 
 _ROUNDS = Path(__file__).with_name("rounds.cu")
+_PRIORITIES = 5  # besides the usual one; a device that has fewer takes its highest
 _OPTIONS = ("--std=c++17", "--use_fast_math")  # the latter is about float32 alone
 
 
@@ -33,15 +35,36 @@ class _Buffer:
         return np.asarray(self._array.get()).view(dtype).reshape(shape)
 
 
+class _Launch:
+    def __init__(self, cupy: Any, opened: Any) -> None:  # noqa: ANN401  # CuPy is an extra
+        self._opened, self._between = opened, cupy.cuda.get_elapsed_time
+        self.start, self.end = cupy.cuda.Event(), cupy.cuda.Event()
+
+    @property
+    def done(self) -> bool:
+        return bool(self.end.done)
+
+    def span(self) -> tuple[float, float]:
+        self.end.synchronize()
+        began, took = (self._opened, self.start), (self.start, self.end)
+        return self._between(*began) / 1000, self._between(*took) / 1000
+
+
 class _Stream:
-    def __init__(self, cupy: Any) -> None:  # noqa: ANN401  # CuPy is an extra
-        self._stream = cupy.cuda.Stream(non_blocking=True)
-        self._start, self._end = cupy.cuda.Event(), cupy.cuda.Event()
-        self._between = cupy.cuda.get_elapsed_time
+    def __init__(self, cupy: Any, opened: Any, rank: int) -> None:  # noqa: ANN401  # as above
+        priority = min(0, rank - _PRIORITIES)
+        self._stream = cupy.cuda.Stream(non_blocking=True, priority=priority)
+        self._cupy, self._opened = cupy, opened
         self._sender = cupy.cuda.get_current_stream()
         self._fresh = True
 
-    def launch(self, function: Any, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401  # CuPy is an extra
+    def launch(
+        self,
+        function: Any,  # noqa: ANN401  # as above
+        blocks: int,
+        threads: int,
+        arguments: tuple[Any, ...],
+    ) -> _Launch:
         given = tuple(
             np.uint64(one.address) if isinstance(one, _Buffer) else np.int64(one)
             for one in arguments
@@ -49,19 +72,11 @@ class _Stream:
         if self._fresh:  # what was sent may be on its way; other kernels need not end for it
             self._sender.synchronize()
             self._fresh = False
-        self._start.record(self._stream)
+        launch = _Launch(self._cupy, self._opened)
+        launch.start.record(self._stream)
         function((blocks,), (threads,), given, stream=self._stream)
-        self._end.record(self._stream)
-
-    def busy(self) -> bool:
-        return not self._end.done
-
-    def wait(self) -> None:
-        self._end.synchronize()
-
-    def seconds(self) -> float:
-        self._end.synchronize()
-        return float(self._between(self._start, self._end)) / 1000
+        launch.end.record(self._stream)
+        return launch
 
 
 class Gpu:
@@ -69,6 +84,8 @@ class Gpu:
 
     def __init__(self) -> None:
         """Find it, or say what is missing."""
+        # Streams that share a connection wait for each other. Read when CUDA starts.
+        os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
         try:
             import cupy  # noqa: PLC0415  # an extra
         except ImportError:
@@ -84,6 +101,8 @@ class Gpu:
             raise BackendError("device", "is cuda, but no GPU is found here; use --device cpu")
         self._cupy = cupy
         self._kernels: dict[str, Any] = {}
+        self._opened = cupy.cuda.Event()
+        self._opened.record()
         self.processors = int(cupy.cuda.Device().attributes["MultiProcessorCount"])
 
     def compiled(self, macros: dict[str, int]) -> Any:  # noqa: ANN401  # CuPy is an extra
@@ -113,6 +132,6 @@ class Gpu:
         """A buffer of ``size`` zero bytes on the device."""
         return _Buffer(self._cupy.zeros(size, dtype=np.uint8))
 
-    def stream(self) -> _Stream:
-        """A new stream."""
-        return _Stream(self._cupy)
+    def stream(self, rank: int) -> _Stream:
+        """A new stream; where several have work, lower ranks go first."""
+        return _Stream(self._cupy, self._opened, rank)
