@@ -61,7 +61,7 @@ def agreement(
             chosen = lanes_for(made.shape, GPU_SEEDS, clocked.processors)
         wanted.append((name, made, chosen))
     found, left = [], [name for name, _, _ in wanted]
-    beforehand((macros(made.shape, chosen) for _, made, chosen in wanted), jobs)
+    beforehand(clocked, (macros(made.shape, chosen) for _, made, chosen in wanted), jobs)
     try:
         for name, made, chosen in wanted:
             scores, means = _compared(clocked, made, chosen, known[name])

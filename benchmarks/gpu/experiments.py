@@ -62,11 +62,11 @@ def play(
     tasks = [task for task in tasks if task.key not in have]
     groups = grouped(device, on_gpu.replicates(tasks))
     rounds = {
-        f"{named(group.macros(device))}, {group.replicates} replicates": group.rounds
+        f"{named(group.macros)}, {group.replicates} replicates": group.rounds
         for group in groups
     }
     tell(cells=len(tasks), planned_in=round(time.perf_counter() - start, 2))
-    beforehand((group.macros(device) for group in groups), jobs)
+    beforehand(device, (group.macros for group in groups), jobs)
     rest = limit - (time.perf_counter() - start)
     clocked, kept = Clocked(device, limit=rest), InMemory()
     try:

@@ -45,7 +45,8 @@ def speed(
         policy = policies.UCB() if name == "LinUCB" else None
         what = simulation(CONTENDERS[name], world, policy, rounds=ROUNDS, epsilon=1.0)
         plans[name] = plan(what, np.array([ROUNDS]))
-    beforehand((macros(made.shape, lane) for made in plans.values() for _, lane in grid), jobs)
+    shapes = (macros(made.shape, lane) for made in plans.values() for _, lane in grid)
+    beforehand(clocked, shapes, jobs)
     for name, made in plans.items():
         for replicates, lanes in grid:
             try:
@@ -96,7 +97,7 @@ def small(device: Device, *, names: list[str], limit: float, jobs: int = 0) -> N
         wanted += [(name, made, lane) for lane in (1, 4, 32) if made.shape.dim <= SMALL_DIM]
         if made.shape.dim > SMALL_DIM:
             wanted.append((name, made, lanes_for(made.shape, 40, clocked.processors)))
-    beforehand((macros(made.shape, lane) for _, made, lane in wanted), jobs)
+    beforehand(clocked, (macros(made.shape, lane) for _, made, lane in wanted), jobs)
     for name, made, lane in wanted:
         try:
             batch = Batch(clocked, [Replicates(plan=made, seeds=range(40))], lane)

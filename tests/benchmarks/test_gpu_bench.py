@@ -76,9 +76,9 @@ def test_no_launch_begins_after_the_time_is_over(
 
 def test_each_shape_is_compiled_beforehand_once(capsys: pytest.CaptureFixture[str]) -> None:
     shape = macros(plan(simulation("tight", Sphere(dim=5, n_actions=25)), np.array([5])).shape, 1)
-    beforehand([shape, {**shape, "LANES": 4}, dict(shape)], 0, Host)
+    beforehand(Host(), [shape, {**shape, "LANES": 4}, dict(shape)], 0)
     assert told(capsys) == []
-    beforehand([shape, {**shape, "LANES": 4}, dict(shape)], 1, Host)
+    beforehand(Host(), [shape, {**shape, "LANES": 4}, dict(shape)], 2)
     (found,) = told(capsys)
     assert set(found["compiled_beforehand"]) == {named(shape), named({**shape, "LANES": 4})}
 

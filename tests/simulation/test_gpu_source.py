@@ -1,7 +1,10 @@
 """The GPU's source, compiled for a processor, beside the package: the same law, the same seeds."""
 
+import math
+import re
 import threading
 from dataclasses import replace
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,9 +19,9 @@ from discreet.mechanism.variants import calibrate, named
 from discreet.release.policies import UCB, PosteriorUCB, Thompson
 from discreet.simulation import Simulation, run_seed, simulate
 from discreet.simulation._cuda import _runtime as runtime
-from discreet.simulation._cuda._batch import Batch, Replicates, lanes_for
-from discreet.simulation._cuda._plan import DECLARATIONS, Plan, plan
-from discreet.simulation._cuda._play import play, played
+from discreet.simulation._cuda._batch import Batch, Replicates, lanes_for, macros
+from discreet.simulation._cuda._plan import DECLARATIONS, POSTERIOR, RADIUS, WIDTH, Plan, plan
+from discreet.simulation._cuda._play import Group, grouped, play, played
 from discreet.simulation.environments import (
     GAUSSIAN,
     Basis,
@@ -252,8 +255,58 @@ def test_the_longest_run_is_compiled_first_and_after_an_interrupt_nothing_more_i
 
 def test_few_replicates_take_many_lanes() -> None:
     shape = plan(simulation("gaussian"), CHECKPOINTS).shape
-    assert [lanes_for(shape, count, 132) for count in (1, 1_000, 8_000, 64_000)] == [32, 32, 4, 1]
-    assert lanes_for(replace(shape, dim=20), 1, 132) == 128
+    counts = (1, 1_000, 2_000, 4_000, 8_000, 16_000, 64_000)
+    assert [lanes_for(shape, count, 132) for count in counts] == [32, 32, 16, 8, 4, 2, 1]
+    many_features = replace(shape, dim=20)
+    assert [lanes_for(many_features, count, 132) for count in (1, 64_000)] == [128, 64]
+    many_actions = replace(many_features, actions=400)
+    assert [lanes_for(many_actions, count, 132) for count in (1, 64_000)] == [512, 64]
+    assert lanes_for(replace(many_features, dim=33), 64_000, 132) == 128
+
+
+def groups_of(*settings: tuple[str, int, int]) -> list[Group]:
+    """How replicates of variants are grouped: each with its rounds and its number of seeds."""
+    wanted = [
+        Replicates(
+            plan=plan(simulation(name, rounds=rounds), np.array([rounds])), seeds=range(count)
+        )
+        for name, rounds, count in settings
+    ]
+    return grouped(SimpleNamespace(processors=132), wanted)  # type: ignore[arg-type]  # all it needs
+
+
+def test_the_longest_runs_have_a_group_of_their_own_and_more_lanes() -> None:
+    groups = groups_of(("gaussian", 100, 8_000), ("gaussian", 250, 1_000), ("tight", 100, 500))
+    assert [(one.rounds, one.replicates) for one in groups] == [(250, 1_000), (100, 8_000), (100, 500)]
+    assert [one.lanes for one in groups] == [16, 4, 4]  # 4,400 runs as long as the longest
+    assert [one.lanes for one in groups_of(("gaussian", 100, 4_400))] == [4]
+
+
+def test_replicates_of_a_block_have_room_in_what_its_threads_share() -> None:
+    shape = plan(simulation("windows"), CHECKPOINTS).shape
+    rooms = re.findall(r"^ {4}(?:FAR_)?ROOM\((\w+), \w+, (.*?)(?:, [^,]*)?\);", runtime.source(), re.M)
+    assert len(rooms) == 13
+    for dim, rule, wishart in product((2, 5, 8), (RADIUS, WIDTH, POSTERIOR), (False, True)):
+        made = replace(shape, dim=dim, rule=rule, wishart=wishart)
+        known = {"DIM": dim, "PACKED": made.packed, "RULE": rule, "WISHART": wishart, "BIG": False}
+        known |= {"RADIUS": RADIUS, "POSTERIOR": POSTERIOR}
+        # The last four are of shapes with many features.
+        size = sum(
+            math.ceil(count_of(count, known) * {"double": 8, "float": 4}[kind] / 16) * 16
+            for kind, count in rooms[:-4]
+        )
+        for lanes in (2, 4, 8, 16, 32):
+            threads = macros(made, lanes)["BLOCK"]
+            assert threads % lanes == 0
+            assert threads // lanes * size <= 48 * 1024
+            assert threads == 128 or 2 * threads // lanes * size > 48 * 1024
+
+
+def count_of(text: str, known: dict[str, int]) -> int:
+    """The value of a count in rounds.cu, such as ``RULE == RADIUS ? 1 : DIM * DIM``."""
+    test, *branches = re.split(r" [?:] ", text)
+    chosen = test if not branches else branches[0 if eval(test, {}, dict(known)) else 1]  # noqa: S307  # the project's own source
+    return int(eval(chosen, {}, dict(known)))  # noqa: S307  # as above
 
 
 class Uneven(Fixed):

@@ -7,11 +7,22 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.simulation._cuda._plan import ADDRESSES, F64, SMALL_DIM, Plan, Shape, seed_numbers
+from discreet.simulation._cuda._plan import (
+    ADDRESSES,
+    F64,
+    POSTERIOR,
+    RADIUS,
+    SMALL_DIM,
+    Plan,
+    Shape,
+    seed_numbers,
+)
 
 _SCALARS = 5  # of a replicate's state; see rounds.cu
-_FEW, _SOME = 24, 150  # replicates for each processor up to which 32 and 4 lanes are fastest
+_THREADS = 256  # for each processor: with more, replicates wait for each other
+_MEDIUM_DIM = 32  # up to here half as many threads are faster where there are many replicates
 _BLOCK = 128
+_SHARED = 48 * 1024  # bytes that the threads of a block have in common
 
 
 class Buffer(Protocol):
@@ -85,13 +96,14 @@ class Replicates:
     seeds: Sequence[int]
 
 
-def lanes_for(shape: Shape, replicates: int, processors: int) -> int:
+def lanes_for(shape: Shape, replicates: float, processors: int) -> int:
     """How many threads play one replicate: more if there are few, so that none is idle."""
     if shape.dim > SMALL_DIM:
-        return 256 if shape.actions >= 512 else 128
-    if replicates <= _FEW * processors:
-        return 32
-    return 4 if replicates <= _SOME * processors else 1
+        if replicates > 2 * processors:
+            return 64 if shape.dim <= _MEDIUM_DIM else 128
+        return next((lanes for lanes in (128, 256) if lanes >= shape.actions), 512)
+    room = _THREADS * processors / replicates
+    return next((lanes for lanes in (32, 16, 8, 4, 2) if lanes <= room), 1)
 
 
 class Batch:
@@ -107,8 +119,9 @@ class Batch:
         self.lanes = lanes or lanes_for(shape, self.replicates, device.processors)
         self.rounds = max(part.plan.rounds for part in self.parts)
         self.played = 0
-        self._block = max(self.lanes, _BLOCK)
-        self._kernel = device.compiled(macros(shape, self.lanes))
+        made = macros(shape, self.lanes)
+        self._block = made["BLOCK"]
+        self._kernel = device.compiled(made)
         self._stream = device.stream(rank)
         self._last: Launch | None = None
         self._points = max(len(part.plan.checkpoints) for part in self.parts)
@@ -175,13 +188,33 @@ class Batch:
         return found
 
 
+def _block(shape: Shape, lanes: int) -> int:
+    """How many threads a block has: fewer where its replicates need too much memory in common."""
+    if shape.dim > SMALL_DIM:
+        return lanes
+    threads = _BLOCK
+    while lanes > 1 and threads // lanes * _shared(shape) > _SHARED:
+        threads //= 2
+    return threads
+
+
+def _shared(shape: Shape) -> int:
+    """Bytes that a replicate of few features needs, as `play` in rounds.cu declares them."""
+    posterior, radius = shape.rule == POSTERIOR, shape.rule == RADIUS
+    packed, square = shape.packed, 1 if radius else shape.dim**2
+    doubles = (packed, packed if posterior else 1, square, square, 1, shape.dim, shape.dim)
+    floats = (2 * packed if shape.wishart else 1, shape.dim + 1)
+    sizes = [8 * count for count in doubles] + [4 * count for count in floats]
+    return sum(-(-size // 16) * 16 for size in sizes)
+
+
 def macros(shape: Shape, lanes: int) -> dict[str, int]:
     """What `rounds.cu` is compiled with."""
     return {
         "DIM": shape.dim,
         "ACTIONS": shape.actions,
         "LANES": lanes,
-        "BLOCK": max(lanes, _BLOCK),
+        "BLOCK": _block(shape, lanes),
         "RULE": shape.rule,
         "SHARING": shape.sharing,
         "WORLD": shape.world,

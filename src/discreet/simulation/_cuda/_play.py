@@ -7,12 +7,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from discreet.simulation._cuda._batch import Batch, Device, Launch, Replicates, lanes_for, macros
-from discreet.simulation._cuda._plan import F64, Shape, plan
+from discreet.simulation._cuda._plan import F64, SMALL_DIM, Shape, plan
 from discreet.simulation._simulate import Simulation
 
 _PART = 0.25  # seconds that a launch should take
@@ -71,10 +71,12 @@ class Group:
     Attributes:
         places: of those settings in what is wanted.
         parts: the seeds.
+        lanes: threads for each of them.
     """
 
     places: list[int]
     parts: list[Replicates]
+    lanes: int = 1
 
     @property
     def replicates(self) -> int:
@@ -91,9 +93,10 @@ class Group:
         """What they have in common."""
         return self.parts[0].plan.shape
 
-    def macros(self, device: Device) -> dict[str, int]:
+    @property
+    def macros(self) -> dict[str, int]:
         """What has to be compiled for them."""
-        return macros(self.shape, lanes_for(self.shape, self.replicates, device.processors))
+        return macros(self.shape, self.lanes)
 
 
 class _Compiling:
@@ -101,7 +104,7 @@ class _Compiling:
 
     def __init__(self, device: Device, groups: Sequence[Group]) -> None:
         self._threads = ThreadPoolExecutor(_COMPILERS)
-        shapes = {group: group.macros(device) for group in groups}
+        shapes = {group: group.macros for group in groups}
         once = {
             tuple(shape.items()): self._threads.submit(device.compiled, shape)
             for shape in {tuple(one.items()): one for one in shapes.values()}.values()
@@ -127,7 +130,7 @@ class _UnderWay:
     def __init__(self, device: Device, group: Group, rank: int) -> None:
         self._group, self._pace = group, _FIRST
         self._queue: deque[tuple[int, Launch]] = deque()
-        self.batch = Batch(device, group.parts, rank=rank)
+        self.batch = Batch(device, group.parts, group.lanes, rank)
 
     def advance(self) -> bool:
         """Start what there is room for in the queue; whether anything is left to wait for.
@@ -166,7 +169,24 @@ def grouped(device: Device, wanted: Sequence[Replicates]) -> list[Group]:
             Group(places=[place for place, _ in some], parts=[part for _, part in some])
             for some in _filled(members, most)
         ]
-    return sorted(found, key=lambda group: (-group.rounds, not group.shape.wishart))
+    found.sort(key=lambda group: (-group.rounds, not group.shape.wishart))
+    return [replace(group, lanes=_lanes(group, found, device.processors)) for group in found]
+
+
+def _lanes(group: Group, groups: Sequence[Group], processors: int) -> int:
+    """How many threads play one replicate of a group, where all are played side by side.
+
+    So many that the device is busy for as long as the longest runs take. Where these are a small
+    part of the work they get four times as many, as all others can end before them.
+    """
+    if group.shape.dim > SMALL_DIM:
+        return lanes_for(group.shape, group.replicates, processors)
+    small = [one for one in groups if one.shape.dim <= SMALL_DIM]
+    longest = max(one.rounds for one in small)
+    load = sum(one.replicates * one.rounds for one in small) / longest
+    long = sum(one.replicates for one in small if one.rounds == longest)
+    ahead = 4 if group.rounds == longest and long <= load / 2 else 1
+    return lanes_for(group.shape, load / ahead, processors)
 
 
 def _filled(

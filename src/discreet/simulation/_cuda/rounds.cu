@@ -23,7 +23,6 @@ enum { SAME, BAND, CLUSTERS };
 #define SLOTS ((PACKED + LANES - 1) / LANES)     // entries of it that one lane holds
 #define REPLICATES_A_BLOCK (BLOCK / LANES)
 #define COLUMN (BIG ? (DIM + 3) / 4 * 4 : DIM)   // a column of a factor, in whole vectors of four
-#define TOGETHER (BIG && ACTIONS >= 2 * LANES ? 2 : 1)  // actions that a lane scores at a time
 #define PAIRS (WORLD == CLUSTERS ? (DIM + 1) / 2 : DIM / 2)
 #define ACTION_WORDS (PAIRS < 2 ? 2 : PAIRS)
 #define ROUND_WORDS (2 + ACTIONS * ACTION_WORDS)
@@ -32,6 +31,7 @@ enum { SAME, BAND, CLUSTERS };
 
 // Draw the next noise before choosing, which does not wait for it; with one lane, registers are short.
 #define EARLY (EVERY_ROUND && SHARING == TREE && LANES > 1)
+#define DRAWN (RULE == POSTERIOR || SAMPLING)  // weights differ from round to round
 enum { TILTS = 16, SHIFTS = 16 };  // shifts: as in `kernels._width`, and so is their span
 #define SPAN 4.0
 #define LEAST_KNOWN 0.01  // of some direction, or all choices are uniform
@@ -743,33 +743,22 @@ DEVICE void round_weights(const Place& place, const Setting& setting, const Worl
     }
 }
 
-// Scores of some actions: each entry of the factor is read once for all of them.
-DEVICE void score(const Decision& made, const float* weights, const float (&actions)[TOGETHER][DIM],
-                  float (&scores)[TOGETHER]) {
-    float square[TOGETHER] = {}, lean[TOGETHER] = {}, x[TOGETHER][DIM];
-    UNROLL for (int one = 0; one < TOGETHER; one++) {
-        scores[one] = 0.0f;
-        UNROLL for (int i = 0; i < DIM; i++) x[one][i] = actions[one][i];
-    }
+// The score of an action.
+DEVICE float score(const Decision& made, const float* weights, const float* action) {
+    float found = 0.0f, square = 0.0f, lean = 0.0f, x[DIM];
+    UNROLL for (int i = 0; i < DIM; i++) x[i] = action[i];
     UNROLL for (int j = 0; j < DIM; j++) {
-        float along[TOGETHER];
-        UNROLL for (int one = 0; one < TOGETHER; one++) along[one] = RULE == WIDTH ? 0.0f : x[one][j];
+        float along = RULE == WIDTH ? 0.0f : x[j];
         UNROLL for (int i = RULE == WIDTH ? 0 : j + 1; i < DIM; i++) {
-            float entry = made.lower[j * COLUMN + i];
-            UNROLL for (int one = 0; one < TOGETHER; one++) {
-                if (RULE == WIDTH) along[one] += entry * x[one][i];
-                else x[one][i] -= entry * along[one];
-            }
+            if (RULE == WIDTH) along += made.lower[j * COLUMN + i] * x[i];
+            else x[i] -= made.lower[j * COLUMN + i] * along;
         }
-        UNROLL for (int one = 0; one < TOGETHER; one++) {
-            scores[one] += weights[j] * along[one];
-            square[one] += made.spread[j] * along[one] * along[one];
-            if (RULE == WIDTH) lean[one] += made.lean[j] * along[one] * along[one];
-        }
+        found += weights[j] * along;
+        square += made.spread[j] * along * along;
+        if (RULE == WIDTH) lean += made.lean[j] * along * along;
     }
-    if (SAMPLING) return;
-    UNROLL for (int one = 0; one < TOGETHER; one++)
-        scores[one] += made.bonus * (sqrtf(square[one]) + (RULE == WIDTH ? sqrtf(lean[one]) : 0.0f));
+    if (SAMPLING) return found;
+    return found + made.bonus * (sqrtf(square) + (RULE == WIDTH ? sqrtf(lean) : 0.0f));
 }
 
 // A choice, its mean reward, and that of the best action.
@@ -782,25 +771,18 @@ DEVICE Chosen choose(const Place& place, const Setting& setting, const World& wo
     u64 from = (u64)world.round * POLICY_WORDS;
     if (RULE == POSTERIOR && made.share > 0.0f && exact_uniform(word_at(policy, from)) < made.share)
         forced = (int)(((word_at(policy, from + 2) >> 32) * ACTIONS) >> 32);
-    float weights[DIM], top = -1e30f, mean = 0.0f, best = -1e30f;
-    float own[DIM];
+    float drawn[DRAWN ? DIM : 1], own[DIM], top = -1e30f, mean = 0.0f, best = -1e30f;
+    const float* weights = DRAWN ? drawn : made.weights;
     int action = ACTIONS;
-    if (forced < 0) round_weights(place, setting, world, policy, number, made, weights);
-    for (int k = place.lane; k < ACTIONS; k += TOGETHER * LANES) {
-        if (WORLD != CLUSTERS && forced >= 0 && k != forced && k + (TOGETHER - 1) * LANES != forced) continue;
-        float tried[TOGETHER][DIM], means[TOGETHER], scores[TOGETHER];
-        UNROLL for (int one = 0; one < TOGETHER; one++) {
-            means[one] = make_action(place, world, min(k + one * LANES, ACTIONS - 1), tried[one]);
-            if (WORLD == CLUSTERS) best = fmaxf(best, means[one]);
-        }
-        if (forced < 0) score(made, weights, tried, scores);
-        UNROLL for (int one = 0; one < TOGETHER && forced >= 0; one++)
-            scores[one] = k + one * LANES == forced ? 1.0f : 0.0f;
-        UNROLL for (int one = 0; one < TOGETHER; one++) {
-            if (k + one * LANES >= ACTIONS || !(scores[one] > top)) continue;
-            top = scores[one], mean = means[one], action = k + one * LANES;
-            UNROLL for (int i = 0; i < DIM && !BIG; i++) own[i] = tried[0][i];
-        }
+    if (DRAWN && forced < 0) round_weights(place, setting, world, policy, number, made, drawn);
+    for (int k = place.lane; k < ACTIONS; k += LANES) {
+        if (WORLD != CLUSTERS && forced >= 0 && k != forced) continue;
+        float tried[DIM], made_mean = make_action(place, world, k, tried);
+        if (WORLD == CLUSTERS) best = fmaxf(best, made_mean);
+        float scored = forced < 0 ? score(made, weights, tried) : k == forced ? 1.0f : 0.0f;
+        if (!(scored > top)) continue;
+        top = scored, mean = made_mean, action = k;
+        UNROLL for (int i = 0; i < DIM && !BIG; i++) own[i] = tried[i];
     }
     Chosen chosen;
     chosen.action = winner(place, top, action);
@@ -816,7 +798,7 @@ DEVICE Chosen choose(const Place& place, const Setting& setting, const World& wo
     return chosen;
 }
 // ---- the loop
-extern "C" __global__ void __launch_bounds__(BLOCK, LANES == 1 ? 512 / BLOCK : 1) play(
+extern "C" __global__ void __launch_bounds__(BLOCK, BIG || LANES == 1 ? 512 / BLOCK : 1) play(
     const Setting* __restrict__ settings, const int* __restrict__ setting_of,
     const u64* __restrict__ streams, double* __restrict__ state, double* __restrict__ kept,
     i64 kept_size, const float* __restrict__ memory, i64 memory_size, double* __restrict__ regrets,
