@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from host_device import Host
+from host_device import Host, HostLaunch, HostStream
 from numpy.typing import NDArray
 
 from discreet import Privacy
@@ -221,6 +221,47 @@ def test_an_interrupt_keeps_what_is_finished() -> None:
         played(Host(), what, range(20), on_seed=lambda done: interrupt(done + 1_000))
 
 
+class Unended(HostLaunch):
+    """A launch that ends when somebody waits for it."""
+
+    done = False
+
+    def span(self) -> tuple[float, float]:
+        self.done = True
+        return super().span()
+
+
+class Queueing(Host):
+    """Nothing ends by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.launches: list[Unended] = []
+
+    def stream(self, rank: int) -> HostStream:
+        own = super().stream(rank)
+        own.launch = self._launch  # type: ignore[method-assign]
+        return own
+
+    def _launch(self, *_: Any) -> Unended:  # noqa: ANN401
+        self.launches.append(Unended())
+        return self.launches[-1]
+
+
+def test_after_an_interrupt_nobody_still_writes_to_the_devices_memory() -> None:
+    def interrupt(_: float) -> None:
+        if len(device.launches) == 2:
+            raise KeyboardInterrupt
+
+    device = Queueing()
+    made = plan(simulation("gaussian", rounds=30), np.array([30_000]))
+    running = play(device, [Replicates(plan=made, seeds=range(2))], on_share=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        list(running)
+    assert len(device.launches) == 2  # one is played, and the next one waits behind it
+    assert device.launches[-1].done
+
+
 class Slow(Host):
     """Takes its time but for Wishart noise; knows what it was asked to compile."""
 
@@ -277,14 +318,16 @@ def groups_of(*settings: tuple[str, int, int]) -> list[Group]:
 
 def test_the_longest_runs_have_a_group_of_their_own_and_more_lanes() -> None:
     groups = groups_of(("gaussian", 100, 8_000), ("gaussian", 250, 1_000), ("tight", 100, 500))
-    assert [(one.rounds, one.replicates) for one in groups] == [(250, 1_000), (100, 8_000), (100, 500)]
+    sizes = [(one.rounds, one.replicates) for one in groups]
+    assert sizes == [(250, 1_000), (100, 8_000), (100, 500)]
     assert [one.lanes for one in groups] == [16, 4, 4]  # 4,400 runs as long as the longest
     assert [one.lanes for one in groups_of(("gaussian", 100, 4_400))] == [4]
 
 
 def test_replicates_of_a_block_have_room_in_what_its_threads_share() -> None:
     shape = plan(simulation("windows"), CHECKPOINTS).shape
-    rooms = re.findall(r"^ {4}(?:FAR_)?ROOM\((\w+), \w+, (.*?)(?:, [^,]*)?\);", runtime.source(), re.M)
+    room = re.compile(r"^ {4}(?:FAR_)?ROOM\((\w+), \w+, (.*?)(?:, [^,]*)?\);", re.MULTILINE)
+    rooms = room.findall(runtime.source())
     assert len(rooms) == 13
     for dim, rule, wishart in product((2, 5, 8), (RADIUS, WIDTH, POSTERIOR), (False, True)):
         made = replace(shape, dim=dim, rule=rule, wishart=wishart)

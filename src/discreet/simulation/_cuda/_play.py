@@ -62,6 +62,8 @@ def play(
             time.sleep(_PAUSE)
     finally:
         compiling.close()
+        for one in under_way:  # after an interrupt: what they write to is not to be used again yet
+            one.batch.seconds()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
