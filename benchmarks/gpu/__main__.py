@@ -7,8 +7,9 @@
     python -m benchmarks.gpu report OUT --seeds 32   processor: their folders and reports
     compute-sanitizer --tool racecheck python -m benchmarks.gpu small      GPU: a little of all
 
-`--jobs 8` compiles beforehand, in threads, and says how long each kernel took; without it kernels
-are compiled when they are needed. `--seconds` ends a command early; what it has by then is kept.
+`--jobs 8` compiles beforehand, in so many threads, and says how long each kernel took; without it
+kernels are compiled when they are needed. `--seconds` ends a command early; what it has by then is
+kept.
 `reference` and `experiments` go on where they were if they are given the same file or folder;
 `--part 1/2` is half of the seeds.
 """
@@ -61,7 +62,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("what", choices=COMMANDS)
     parser.add_argument("path", nargs="?", type=Path, default=Path("gpu-benchmark"))
-    parser.add_argument("--jobs", type=int, default=0, help="processes, or threads that compile beforehand")
+    parser.add_argument("--jobs", type=int, default=0, help="processes; threads that compile")
     parser.add_argument("--seeds", type=int, default=0, help="in every cell; the least if left out")
     parser.add_argument("--part", type=part, default=(1, 1), help="of the seeds, such as 1/2")
     parser.add_argument("--seconds", type=float, default=math.inf, help="after which to stop")

@@ -57,8 +57,8 @@ def agreement(
             missing.append(name)
             continue
         chosen = lanes[at % len(lanes)]
-        if made.shape.dim > SMALL_DIM:
-            chosen = lanes_for(made.shape, GPU_SEEDS, clocked.processors)
+        if made.shape.dim > SMALL_DIM:  # in turn as if there were many, and few
+            chosen = lanes_for(made.shape, (GPU_SEEDS, 1)[at % 2], clocked.processors)
         wanted.append((name, made, chosen))
     found, left = [], [name for name, _, _ in wanted]
     beforehand(clocked, (macros(made.shape, chosen) for _, made, chosen in wanted), jobs)

@@ -87,15 +87,15 @@ def play(
         rounds_of_finished=total,
         **summary,
     )
-    write(out, list(kept.finished.values()), f"{part[0]}of{part[1]}-{len(have)}")
+    write(out, list(kept.finished.values()), f"{part[0]}of{part[1]}-{len(have)}", seeds)
 
 
-def write(out: Path, cells: Sequence[Finished], label: str) -> None:
+def write(out: Path, cells: Sequence[Finished], label: str, seeds: int) -> None:
     """A compressed file for each experiment: where it ran, and its cells."""
     out.mkdir(parents=True, exist_ok=True)
     for name in {cell.experiment for cell in cells}:
         with lzma.open(out / f"{name}-{label}.jsonl.xz", "wt", preset=3) as file:
-            where = again.start_facts(request(name, out, 0), 1)
+            where = again.start_facts(request(name, out, seeds), 1)
             file.write(json.dumps({"start": where}) + "\n")
             for cell in cells:
                 if cell.experiment == name:
