@@ -62,8 +62,7 @@ def play(
     tasks = [task for task in tasks if task.key not in have]
     groups = grouped(device, on_gpu.replicates(tasks))
     rounds = {
-        f"{named(group.macros)}, {group.replicates} replicates": group.rounds
-        for group in groups
+        f"{named(group.macros)}, {group.replicates} replicates": group.rounds for group in groups
     }
     tell(cells=len(tasks), planned_in=round(time.perf_counter() - start, 2))
     beforehand(device, (group.macros for group in groups), jobs)
