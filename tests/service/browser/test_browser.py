@@ -9,6 +9,7 @@ from selenium.common.exceptions import (
     ElementClickInterceptedException,
     NoSuchElementException,
     StaleElementReferenceException,
+    WebDriverException,
 )
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
@@ -26,6 +27,7 @@ PASSING = (  # a page that moves replaces its parts, and so does one that is jus
     NoSuchElementException,
     ElementClickInterceptedException,
 )
+LEFT = "does not belong to the document"  # Chromium of an element of a page that is being left
 Call = Callable[..., Any]
 Open = Callable[..., Chrome]
 Sent = Callable[[Chrome], list[str]]
@@ -33,8 +35,17 @@ Sent = Callable[[Chrome], list[str]]
 
 def wait(browser: Chrome, condition: Callable[[Chrome], Any]) -> Any:
     """Until something is true. How long it may take is generous: no test is about speed."""
+
+    def met(one: Chrome) -> Any:
+        try:
+            return condition(one)
+        except WebDriverException as error:
+            if LEFT in str(error.msg):
+                return False
+            raise
+
     waiting = WebDriverWait(browser, PATIENCE, poll_frequency=0.1, ignored_exceptions=PASSING)
-    return waiting.until(condition)
+    return waiting.until(met)
 
 
 def find(browser: Chrome, selector: str) -> WebElement:
