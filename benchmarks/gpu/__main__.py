@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu import agreement, experiments, speed
+from benchmarks.gpu.settings import LANES
 from discreet.simulation._cuda._runtime import Gpu
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
@@ -67,7 +68,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--part", type=part, default=(1, 1), help="of the seeds, such as 1/2")
     parser.add_argument("--seconds", type=float, default=math.inf, help="after which to stop")
     parser.add_argument("--budget", type=float, default=0.5, help="seconds of each measurement")
-    parser.add_argument("--lanes", type=int, nargs="+", default=[1, 4, 32])
+    parser.add_argument("--lanes", type=int, nargs="+", default=LANES)
     parser.add_argument("--names", nargs="*", default=[], help="of settings or experiments")
     given = parser.parse_args(arguments)
     COMMANDS[given.what](given)

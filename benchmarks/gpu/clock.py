@@ -90,16 +90,17 @@ class Clocked:
     def summary(self) -> dict[str, Any]:
         """What was compiled and launched until now. Waits for what is under way.
 
-        Times of launches are the device's, in seconds after the first began.
+        Times of launches are the device's, in seconds after the first began. A launch begins when
+        its stream is free, so what it waits for others is in them.
         """
         spans = [one.launch.span() for one in self.launches]
         first = min((began for began, _ in spans), default=0.0)
         spans = [(began - first, began - first + seconds) for began, seconds in spans]
         return {
             "wall_seconds": round(self.now(), 2),
-            "first_launch": round(min((one.asked for one in self.launches), default=0.0), 2),
+            "first_launch_asked": round(min((one.asked for one in self.launches), default=0.0), 2),
             "kernel_seconds": round(covered(spans), 2),
-            "last_launch_ended": round(max((end for _, end in spans), default=0.0), 2),
+            "ended_after_first": round(max((end for _, end in spans), default=0.0), 2),
             "compile_seconds": round(
                 covered([(one.began, one.began + one.seconds) for one in self.compilations]), 2
             ),

@@ -17,6 +17,7 @@ from discreet.simulation.environments import (
     Sphere,
 )
 
+LANES = (1, 2, 4, 8, 16, 32)  # for a replicate of few features
 ROUNDS = 10_000
 CHECKPOINTS = np.array([1, 3, 10, 30, 100, 300, 1_000, 2_000, 5_000, ROUNDS])
 WORLDS: dict[str, Environment] = {

@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.gpu.clock import Clocked, OutOfTimeError, tell
 from benchmarks.gpu.compiling import beforehand
-from benchmarks.gpu.settings import CHECKPOINTS, settings, simulation
+from benchmarks.gpu.settings import CHECKPOINTS, LANES, settings, simulation
 from discreet.release import policies
 from discreet.simulation._cuda._batch import Batch, Device, Replicates, lanes_for, macros
 from discreet.simulation._cuda._plan import SMALL_DIM, plan
@@ -94,7 +94,7 @@ def small(device: Device, *, names: list[str], limit: float, jobs: int = 0) -> N
     wanted = []
     for name, what in settings(names or usual):
         made = plan(what, CHECKPOINTS[CHECKPOINTS <= 30])
-        wanted += [(name, made, lane) for lane in (1, 4, 32) if made.shape.dim <= SMALL_DIM]
+        wanted += [(name, made, lane) for lane in LANES if made.shape.dim <= SMALL_DIM]
         if made.shape.dim > SMALL_DIM:
             wanted.append((name, made, lanes_for(made.shape, 40, clocked.processors)))
     beforehand(clocked, (macros(made.shape, lane) for _, made, lane in wanted), jobs)

@@ -23,7 +23,7 @@ from discreet.simulation.environments import Sphere
 pytestmark = pytest.mark.gpu
 
 
-@pytest.mark.parametrize("lanes", [1, 4, 32])
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16, 32])
 @pytest.mark.parametrize("name", [*CASES, *MORE_CASES])
 def test_regret_is_that_of_the_package_whatever_the_lanes(name: str, lanes: int) -> None:
     world, policy = {**CASES, **MORE_CASES}[name]
@@ -41,10 +41,11 @@ def test_regret_is_that_of_the_package_whatever_the_lanes(name: str, lanes: int)
     assert (np.abs(apart) < FAR * error).all()
 
 
-def test_with_many_features_any_number_of_threads_plays_the_same() -> None:
+@pytest.mark.parametrize("name", ["LinUCB", "windows", "tight", "wishart"])
+def test_with_many_features_any_number_of_threads_plays_the_same(name: str) -> None:
     # Each number has its place in its stream, so that rounding alone sets them apart.
-    what = simulation("nonprivate", Sphere(dim=24, n_actions=600, gap=0.1), UCB())
-    made = plan(what, CHECKPOINTS)
+    world, policy = Sphere(dim=24, n_actions=600, gap=0.1), UCB() if name == "LinUCB" else None
+    made = plan(simulation(VARIANTS.get(name, name), world, policy), CHECKPOINTS)
     device, parts = Gpu(), [Replicates(plan=made, seeds=range(200))]
     regrets = []
     for lanes in (64, 128, 256, 512):

@@ -20,7 +20,17 @@ from discreet.release.policies import UCB, PosteriorUCB, Thompson
 from discreet.simulation import Simulation, run_seed, simulate
 from discreet.simulation._cuda import _runtime as runtime
 from discreet.simulation._cuda._batch import Batch, Replicates, lanes_for, macros
-from discreet.simulation._cuda._plan import DECLARATIONS, POSTERIOR, RADIUS, WIDTH, Plan, plan
+from discreet.simulation._cuda._plan import (
+    DECLARATIONS,
+    LARGEST_DIM,
+    LARGEST_WISHART,
+    POSTERIOR,
+    RADIUS,
+    WIDTH,
+    Plan,
+    Shape,
+    plan,
+)
 from discreet.simulation._cuda._play import Group, grouped, play, played
 from discreet.simulation.environments import (
     GAUSSIAN,
@@ -210,7 +220,7 @@ def test_all_seeds_are_played_in_batches_and_progress_is_told() -> None:
 
 def test_an_interrupt_keeps_what_is_finished() -> None:
     def interrupt(done: int) -> None:
-        if done > 512:
+        if done > 500:
             raise KeyboardInterrupt
 
     what = simulation("gaussian", rounds=20)
@@ -324,25 +334,44 @@ def test_the_longest_runs_have_a_group_of_their_own_and_more_lanes() -> None:
     assert [one.lanes for one in groups_of(("gaussian", 100, 4_400))] == [4]
 
 
+ROOM = re.compile(r"^ {4}(FAR_)?ROOM\((\w+), \w+, (.*?)(?:, [^,]*)?\);", re.MULTILINE)
+
+
+def shared(made: Shape) -> int:
+    """Bytes of what the threads of a replicate have in common, by the declarations in rounds.cu."""
+    known = {
+        "DIM": made.dim,
+        "COLUMN": math.ceil(made.dim / 4) * 4,
+        "PACKED": made.packed,
+        "BIG": made.dim > 8,
+        "RULE": made.rule,
+        "RADIUS": RADIUS,
+        "POSTERIOR": POSTERIOR,
+        "WISHART": made.wishart,
+    }
+    rooms = ROOM.findall(runtime.source())
+    assert len(rooms) == 13
+    if not known["BIG"]:  # the last four are of shapes with many features
+        return sum(bytes_of(kind, count, known) for _, kind, count in rooms[:-4])
+    return sum(bytes_of(kind, count, known) for far, kind, count in rooms if not far)
+
+
+def bytes_of(kind: str, count: str, known: dict[str, int]) -> int:
+    return math.ceil(count_of(count, known) * {"double": 8, "float": 4}[kind] / 16) * 16
+
+
 def test_replicates_of_a_block_have_room_in_what_its_threads_share() -> None:
     shape = plan(simulation("windows"), CHECKPOINTS).shape
-    room = re.compile(r"^ {4}(?:FAR_)?ROOM\((\w+), \w+, (.*?)(?:, [^,]*)?\);", re.MULTILINE)
-    rooms = room.findall(runtime.source())
-    assert len(rooms) == 13
     for dim, rule, wishart in product((2, 5, 8), (RADIUS, WIDTH, POSTERIOR), (False, True)):
         made = replace(shape, dim=dim, rule=rule, wishart=wishart)
-        known = {"DIM": dim, "PACKED": made.packed, "RULE": rule, "WISHART": wishart, "BIG": False}
-        known |= {"RADIUS": RADIUS, "POSTERIOR": POSTERIOR}
-        # The last four are of shapes with many features.
-        size = sum(
-            math.ceil(count_of(count, known) * {"double": 8, "float": 4}[kind] / 16) * 16
-            for kind, count in rooms[:-4]
-        )
         for lanes in (2, 4, 8, 16, 32):
             threads = macros(made, lanes)["BLOCK"]
             assert threads % lanes == 0
-            assert threads // lanes * size <= 48 * 1024
-            assert threads == 128 or 2 * threads // lanes * size > 48 * 1024
+            assert threads // lanes * shared(made) <= 48 * 1024
+            assert threads == 128 or 2 * threads // lanes * shared(made) > 48 * 1024
+    for wishart, most in ((True, LARGEST_WISHART), (False, LARGEST_DIM)):
+        for dim, rule in product((9, 32, most), (RADIUS, WIDTH, POSTERIOR)):
+            assert shared(replace(shape, dim=dim, rule=rule, wishart=wishart)) <= 47 * 1024
 
 
 def count_of(text: str, known: dict[str, int]) -> int:
@@ -371,6 +400,8 @@ def test_what_a_gpu_cannot_play_is_refused_with_advice() -> None:
     plan(simulation("windows", Uneven(dim=3, n_actions=5)), CHECKPOINTS)
     with pytest.raises(ParameterError, match="dim: is 65; on a GPU give at most 64"):
         plan(simulation("nonprivate", Basis(dim=65)), CHECKPOINTS)
+    with pytest.raises(ParameterError, match="dim: is 61; with Wishart noise on a GPU"):
+        plan(simulation("wishart", Basis(dim=61)), CHECKPOINTS)
     with pytest.raises(ParameterError, match="device"):
         simulate(simulation("gaussian"), seeds=[0], device="tpu")
 
@@ -386,8 +417,12 @@ class Cupy:
 
     def __init__(self, said: list[str]) -> None:
         self.cuda = self
-        self.runtime = SimpleNamespace(getDeviceCount=lambda: 1, CUDARuntimeError=OSError)
+        self.runtime = SimpleNamespace(
+            getDeviceCount=lambda: 1, CUDARuntimeError=OSError, eventQuery=lambda _: self.status
+        )
         self._said = said
+        self.status = 0
+        self.priorities: list[int] = []
 
     def Device(self) -> SimpleNamespace:  # noqa: N802  # CuPy's name
         return SimpleNamespace(
@@ -396,11 +431,15 @@ class Cupy:
             synchronize=lambda: self._said.append("wait for the device"),
         )
 
-    def Stream(self, **_: int) -> SimpleNamespace:  # noqa: N802  # as above
+    def Stream(self, *, priority: int, **_: bool) -> SimpleNamespace:  # noqa: N802  # as above
+        self.priorities.append(priority)
         return SimpleNamespace()
 
     def Event(self) -> SimpleNamespace:  # noqa: N802  # as above
-        return SimpleNamespace(record=lambda *_: None, done=True)
+        def fail() -> None:
+            raise OSError("an illegal address was met")
+
+        return SimpleNamespace(record=lambda *_: None, ptr=0, synchronize=fail)
 
     def get_elapsed_time(self, start: object, end: object) -> float:
         raise NotImplementedError
@@ -432,6 +471,27 @@ def test_a_first_launch_waits_for_what_was_sent_and_not_for_other_kernels(
     for _ in range(2):
         stream.launch(lambda *_, **__: said.append("play"), 1, 128, ())
     assert said == ["wait for what was sent", "play", "play"]
+
+
+def test_a_kernel_that_failed_ends_the_run_with_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    cupy = Cupy([])
+    monkeypatch.setitem(__import__("sys").modules, "cupy", cupy)
+    launch = runtime.Gpu().stream(0).launch(lambda *_, **__: None, 1, 128, ())
+    assert launch.done
+    cupy.status = 600  # what CUDA says while it is under way
+    assert not launch.done
+    cupy.status = 700
+    with pytest.raises(OSError, match="illegal address"):
+        launch.done  # noqa: B018  # asking is enough
+
+
+def test_lower_ranks_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    cupy = Cupy([])
+    monkeypatch.setitem(__import__("sys").modules, "cupy", cupy)
+    device = runtime.Gpu()
+    for rank in (0, 1, 4, 5, 50):
+        device.stream(rank)
+    assert cupy.priorities == [-5, -4, -1, 0, 0]  # for CUDA lower numbers go first
 
 
 def test_the_source_stays_readable() -> None:

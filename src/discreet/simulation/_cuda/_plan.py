@@ -30,7 +30,8 @@ I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 
 RADIUS, WIDTH, POSTERIOR = range(3)  # RULE in rounds.cu
-LARGEST_DIM = 64  # what fits into the registers of a thread and the memory of a block
+LARGEST_DIM = 64  # what fits into the registers of a thread and the memory of a block,
+LARGEST_WISHART = 60  # which with Wishart noise holds two factors more
 SMALL_DIM = 8  # up to here a replicate needs no block of its own
 MOST_TABLED = 4_000_000  # releases that have a row in a table
 MOST_ROUNDS = 2**40  # so that no number of a stream is used twice
@@ -221,13 +222,19 @@ def _shape(simulation: Simulation, world: World) -> Shape:
     _require(
         dim <= LARGEST_DIM, "dim", f"is {dim}; on a GPU give at most {LARGEST_DIM}, or use cpu"
     )
+    wishart = mechanism.law.dof > 0.0
+    _require(
+        not wishart or dim <= LARGEST_WISHART,
+        "dim",
+        f"is {dim}; with Wishart noise on a GPU give at most {LARGEST_WISHART}, or use cpu",
+    )
     return Shape(
         dim=dim,
         actions=simulation.environment.n_actions,
         rule=rule,
         sharing=mechanism.sharing.kind,
         world=world.arrays.kind,
-        wishart=mechanism.law.dof > 0.0,
+        wishart=wishart,
         sampling=isinstance(policy, Thompson),
         every_round=mechanism.schedule.every_round,
     )

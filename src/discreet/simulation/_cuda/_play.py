@@ -130,7 +130,7 @@ class _UnderWay:
     """A group on the device."""
 
     def __init__(self, device: Device, group: Group, rank: int) -> None:
-        self._group, self._pace = group, _FIRST
+        self._group, self._pace, self._played = group, _FIRST, 0
         self._queue: deque[tuple[int, Launch]] = deque()
         self.batch = Batch(device, group.parts, group.lanes, rank)
 
@@ -142,13 +142,15 @@ class _UnderWay:
         while self._queue and self._queue[0][1].done:
             last, launch = self._queue.popleft()
             faster = _PART / max(1e-6, launch.span()[1])
-            self._pace = max(1, int(last * min(4.0, faster)))
+            self._pace = max(1, int(last * min(4.0, max(0.25, faster))))
+            self._played = min(self._played + last, self._group.rounds)
         while len(self._queue) < _QUEUED and not self.batch.done:
             self._queue.append((self._pace, self.batch.advance(self._pace)))
         return bool(self._queue)
 
     def rounds_played(self) -> float:
-        return float(self._group.replicates * self.batch.played)
+        """In launches that have ended."""
+        return float(self._group.replicates * self._played)
 
     def results(self) -> Iterator[tuple[int, Sequence[int], F64]]:
         group = self._group
@@ -178,8 +180,8 @@ def grouped(device: Device, wanted: Sequence[Replicates]) -> list[Group]:
 def _lanes(group: Group, groups: Sequence[Group], processors: int) -> int:
     """How many threads play one replicate of a group, where all are played side by side.
 
-    So many that the device is busy for as long as the longest runs take. Where these are a small
-    part of the work they get four times as many, as all others can end before them.
+    So many that the device is busy for as long as the longest runs take. Where these are no more
+    than half of the work they get four times as many, as all others can end before them.
     """
     if group.shape.dim > SMALL_DIM:
         return lanes_for(group.shape, group.replicates, processors)

@@ -14,6 +14,7 @@ from discreet.errors import BackendError
 from discreet.simulation._cuda._plan import DECLARATIONS
 
 _ROUNDS = Path(__file__).with_name("rounds.cu")
+_NOT_READY = 600  # CUDA's word for an event that is still to come
 _PRIORITIES = 5  # besides the usual one; a device that has fewer takes its highest
 _OPTIONS = ("--std=c++17", "--use_fast_math")  # the latter is about float32 alone
 
@@ -38,11 +39,17 @@ class _Buffer:
 class _Launch:
     def __init__(self, cupy: Any, opened: Any) -> None:  # noqa: ANN401  # CuPy is an extra
         self._opened, self._between = opened, cupy.cuda.get_elapsed_time
+        self._status = cupy.cuda.runtime.eventQuery
         self.start, self.end = cupy.cuda.Event(), cupy.cuda.Event()
 
     @property
     def done(self) -> bool:
-        return bool(self.end.done)
+        status = self._status(self.end.ptr)
+        if status == _NOT_READY:
+            return False
+        if status != 0:
+            self.end.synchronize()  # raises what went wrong
+        return True
 
     def span(self) -> tuple[float, float]:
         self.end.synchronize()
