@@ -46,19 +46,24 @@ def _over(values: list[float]) -> Row:
 
 
 def publish(run: Path, out: Path) -> None:
-    """Write what is kept of a run into a folder, in the place of what is there."""
+    """Write what is kept of a run into a folder, in the place of what was kept there before."""
+    if out.exists() and not (out / "summary.csv").exists():
+        raise SystemExit(f"{out} is there and was not written by this program; it is left as it is")
     with (run / "results.csv").open(newline="", encoding="utf-8") as file:
         final = final_rows(list(csv.DictReader(file)))
+    facts = json.loads((run / "provenance.json").read_text(encoding="utf-8"))
+    facts.pop("cells", None)
+    kept = {
+        "claims.csv": (run / "claims.csv").read_bytes(),
+        "provenance.json": (json.dumps(facts, indent=1) + "\n").encode(),
+        "summary.csv": _csv(summary(final)).encode(),
+        "final.csv.xz": lzma.compress(_csv(final).encode(), preset=9),
+        **{figure.name: figure.read_bytes() for figure in sorted((run / "figures").glob("*.svg"))},
+    }
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    shutil.copy(run / "claims.csv", out)
-    for figure in sorted((run / "figures").glob("*.svg")):
-        shutil.copy(figure, out)
-    facts = json.loads((run / "provenance.json").read_text(encoding="utf-8"))
-    del facts["cells"]
-    (out / "provenance.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    (out / "summary.csv").write_text(_csv(summary(final)), encoding="utf-8")
-    (out / "final.csv.xz").write_bytes(lzma.compress(_csv(final).encode(), preset=9))
+    for name, content in kept.items():
+        (out / name).write_bytes(content)
 
 
 def _csv(rows: list[Row]) -> str:
@@ -77,7 +82,7 @@ def main(arguments: list[str] | None = None) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("run", type=Path, help="a folder that discreet reproduce wrote")
-    parser.add_argument("out", type=Path, help="such as docs/results/variants; what is there goes")
+    parser.add_argument("out", type=Path, help="such as docs/results/variants, for what is kept")
     given = parser.parse_args(arguments)
     publish(given.run, given.out)
 

@@ -16,7 +16,7 @@ from discreet.experiments._reproduce import Request, reproduce
 def test_a_run_is_kept_with_its_final_values_and_a_line_for_each_setting(tmp_path: Path) -> None:
     run, out = tmp_path / "run", tmp_path / "out"
     reproduce(Request(name="variants", scale=Scale.SMOKE, out=run, jobs=1))
-    out.mkdir()
+    main([str(run), str(out)])
     (out / "old.svg").touch()
     main([str(run), str(out)])
     assert not (out / "old.svg").exists()
@@ -37,6 +37,15 @@ def test_a_run_is_kept_with_its_final_values_and_a_line_for_each_setting(tmp_pat
     with (out / "summary.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     assert sum(int(line["seeds"]) for line in lines) == len(kept)
+
+
+def test_a_folder_of_anything_else_is_left_as_it_is(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "cells.jsonl").touch()
+    with pytest.raises(SystemExit, match="left as it is"):
+        main([str(run), str(run)])
+    assert (run / "cells.jsonl").exists()
 
 
 def test_a_setting_is_summed_up_over_its_seeds() -> None:
