@@ -80,7 +80,7 @@ SCENES = (
     PriceScene(
         environment="clusters",
         gap=0.0,
-        title="groups of people, uneven features",
+        title="groups of people",
         where="In clusters",
     ),
 )
